@@ -564,7 +564,7 @@ def test_the_worst_role_is_the_finding(groups):
 
     assert result["A1"].details["role"] == result["A2"].details["role"] == "model people"
     assert set(result.flagged) == {"A1", "A2"}
-    assert result["A2"].details["roles"]["alternates"]["outcome"] != "learnt something"
+    assert result["A2"].details["roles"]["alternates"] != "learnt something"
     assert "roles" not in result["A4"].details
 
 

@@ -141,7 +141,7 @@ def test_the_box_and_the_batch_give_one_verdict(rows, T, threshold, k, against_a
     assert one.alternates == min(box.alternates, k - 1)  # the batch counts no further
 
 
-def test_similarities_in_fractions_are_those_of_profiles():
+def test_similarities_of_the_test_are_those_of_profiles():
     people = ew.simulate_town(users=6, days=1, locations=40, rng=rng(5)).traces
     profiles = ew.fit_profiles(people, periods=4)
     for i, j in itertools.permutations(range(6), 2):
@@ -256,12 +256,12 @@ def test_frequencies_of_the_semantic_seed_are_the_golden_probabilities():
     n, hits = 4000, dict.fromkeys(golden, 0)
     for i in range(n):
         stream = open_stream(np.array([1, 2], dtype=np.uint64), np.uint64(i), np.uint64(0))
-        C_prime = generating.subsample_classes(C, seed, 0.25, stream)
-        sets = [set(C_prime[C.class_of(r)]) for r in seed]
-        sets = generating.merge_classes(sets, C_prime, [C.class_of(r) for r in seed], 0.75, stream)
-        sets = generating.remove_seed(sets, C, seed, 1.0, stream)
+        class_at = C.classes_of(seed)
+        C_prime = generating.subsample_classes(C.places, class_at, 0.25, stream)
+        sets = generating.merge_classes(C_prime[class_at], C_prime, class_at, 0.75, stream)
+        sets, _ = generating.remove_seed(sets, C.places, C_prime, C, seed, class_at, 1.0, 1, stream)
         for t, r in golden:
-            hits[t, r] += r in sets[t]
+            hits[t, r] += sets[t, r]
     for at, chance in golden.items():
         # a survivor of an emptied class adds at most par_c^3, or par_c^2 of a class of two
         slack = 4.9 * np.sqrt(chance * (1 - chance) / n) + (0.25**2 if at[1] >= 6 else 0.25**3)

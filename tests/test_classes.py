@@ -133,15 +133,6 @@ def test_same_entropy_same_classes_however_many_threads(town, method, few_halvin
         assert np.array_equal(again.label, found[0].label)
 
 
-def test_adding_users_gives_the_classes_of_all(town):
-    profiles = ew.fit_profiles(town.traces, periods=4)
-    grown = ew.semantic_graph(profiles[:200]).update(profiles[200:])
-
-    at_once = ew.semantic_clustering(ew.semantic_graph(profiles), kappa=6, rng=rng())
-
-    assert np.array_equal(ew.semantic_clustering(grown, kappa=6, rng=rng()).label, at_once.label)
-
-
 def test_roles_find_the_towns_classes_better_than_the_paper_and_geography():
     town = ew.simulate_town(users=1000, days=2, rng=rng(1))
     four, one = graph_of(town.traces, T=4), graph_of(town.traces)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import warnings
 from io import StringIO
 from pathlib import Path
@@ -123,7 +122,7 @@ def test_usage_errors_are_one_line(run, words):
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
-        (ew.errors.InvalidParameter("`k` must be in [2, 9], got 1."), 2, "E_PARAM: `k` must be in [2, 9], got 1."),
+        (ew.errors.InvalidParameter("`k` must be in [2, 9], got 1."), 2, "E_PARAM: -k must be in [2, 9], got 1."),
         (ew.errors.InvalidTraces("bad\nname\x1b[31m.", code="E_OPEN"), 2, "E_OPEN: bad name [31m."),
         (ew.errors.NothingPassed("0 of 8 fakes passed."), 3, "E_NOTHING_PASSED: 0 of 8 fakes passed."),
         (KeyboardInterrupt(), 130, "E_INTERRUPTED: stopped by Ctrl-C."),
@@ -142,15 +141,20 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
 def test_an_error_names_the_option_of_its_command(run, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"uid,datetime,lat,lng\na\xff,2024-03-04 00:00,46,7\n")
 
-    for words, parameter, option in (
-        (["--set", "k=0"], "k", "(-k)"),
-        (["--set", "par_s=2"], "par_s", "(--set par_s)"),
-        (["-k", "0"], "k", "(-k)"),
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("")
+    for words, code, parameter, option in (
+        (["--par-s", "2"], "E_PARAM", "par_s", "--par-s must be"),
+        (["-k", "0"], "E_PARAM", "k", "-k must be"),
+        (["-o", tmp_path / "full"], "E_OUTPUT", "force", "or --force."),
+        (["--seed", "3"], "E_LABORATORY", "laboratory", "or add --i-know"),
+        (["--eps", "3"], "E_MAP", "grid", "such as --grid Tokyo"),
     ):
         done = run("synthesize", "-o", tmp_path / "o", *words, tmp_path / "a.csv", "--json")
         error = json.loads(done.stdout)["error"]
-        assert (error["code"], error["parameter"]) == ("E_PARAM", parameter)
-        assert error["message"].endswith(option)
+        assert (error["code"], error["parameter"]) == (code, parameter)
+        assert option in error["message"]
+        assert "`" not in error["message"]
 
 
 def test_a_fault_of_ours_shows_its_place_and_no_value(run, monkeypatch):
@@ -292,7 +296,7 @@ def test_evaluate_and_audit_know_seeds_by_their_links(run, people, made, tmp_pat
     done = run("evaluate", *words, "-o", tmp_path / "judged")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
-    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text()) == found
+    assert json.loads((tmp_path / "judged" / "evaluate.json").read_text()) == found
     assert found["command"] == "evaluate"
     assert run("evaluate", *words, "-o", tmp_path / "judged").exit_code == 2
     again = run("evaluate", "--real", people, "--fakes", out / "fakes.csv", "--json")
@@ -324,7 +328,7 @@ def test_links_that_are_none_are_refused(run, people, made, tmp_path, content):
     error = json.loads(done.stdout)["error"]
     assert (done.exit_code, error["parameter"]) == (2, "links")
     assert error["code"] == ("E_OPEN" if content is None else "E_LINKS")
-    assert error["message"].endswith("(--links)")
+    assert error["message"].startswith("--links")
 
 
 def test_prepare_shows_how_a_file_was_understood(run, people, tmp_path):
@@ -408,18 +412,14 @@ def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatc
     with output.progress("reading", "making fakes") as progress:
         progress("making fakes", 1, 4)
     assert capsys.readouterr() == ("", "")  # a run of seconds says nothing
-    told, echo = threading.Event(), output.typer.echo
-    monkeypatch.setattr(
-        output.typer, "echo", lambda line, **named: echo(line, **named) or (told.set() if "2 of 2" in line else None)
-    )
-    monkeypatch.setattr(output, "QUIET", 0.01)
+    monkeypatch.setattr(output, "QUIET", 0.0)
     with output.progress("reading", "making fakes") as progress:
+        progress("reading", 0, 0)
         progress("making fakes", 2, 4)
-        assert told.wait(60)
 
     out, err = capsys.readouterr()
     assert out == ""
-    assert {*err.splitlines()} <= {"1 of 2: reading", "2 of 2: making fakes 2/4"}
+    assert err.splitlines() == ["1 of 2: reading", "2 of 2: making fakes 2/4"]
 
 
 def test_on_a_terminal_progress_counts_stages_and_estimates_within_one(monkeypatch):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from strategies import traces as small_traces
 
 import elsewhere as ew
-from elsewhere.paper._profile_kernels import draw_missing
+from elsewhere.paper._generate_kernels import Chain, draw_rows, open_stream
 from elsewhere.paper.profiles import (
     FeasibleMoves,
-    Seen,
+    candidates,
     log_dirichlet,
     sample_user,
     split_r_hat,
@@ -29,22 +29,6 @@ def all_moves(K):
 
 def with_places(traces, r):
     return ew.Traces(r, traces.locations, users=traces.users, dates=traces.dates, step_minutes=traces.step_minutes)
-
-
-def no_evidence(rows, L):
-    return Seen(np.zeros(rows * L + 1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-
-
-def as_seen(evidence, L):
-    """[{slot: {place: weight}}] of every row as the arrays of the sampler."""
-    start, place, weight = [0], [], []
-    for row in evidence:
-        for t in range(L):
-            for p, w in sorted(row.get(t, {}).items()):
-                place.append(p)
-                weight.append(math.log(w))
-            start.append(len(place))
-    return Seen(np.array(start), np.array(place, dtype=np.int64), np.array(weight, dtype=np.float64))
 
 
 CASES = {
@@ -63,10 +47,11 @@ def test_posterior_means_equal_enumeration(case):
     expected = naive.chain_posterior(rows, range(K), dict.fromkeys(range(K), range(K)), prior, evidence)
     r = np.array([[0 if p is None else p for p in row] for row in rows])
     hidden = np.array([[p is None or t in e for t, p in enumerate(row)] for row, e in zip(rows, evidence, strict=True)])
-    seen, tau, pair = as_seen(evidence, L), np.zeros(L, dtype=np.int32), np.zeros(L - 1, dtype=np.int64)
+    sets = candidates(r, hidden, [[row.get(t, {}) for t in range(L)] for row in evidence], np.arange(K))
+    tau, pair = np.zeros(L, dtype=np.int32), np.zeros(L - 1, dtype=np.int64)
 
     runs = [
-        sample_user(r, hidden, all_moves(K), seen, tau, pair, 1, 60, prior, stream)
+        sample_user(r, hidden, all_moves(K), sets, tau, pair, 1, 60, prior, stream)
         for stream in np.random.default_rng(5).spawn(CHAINS)
     ]
     got = np.array([np.concatenate([m.visits[0], m.moves[0], m.p[0]]) for m in runs])
@@ -78,17 +63,24 @@ def test_posterior_means_equal_enumeration(case):
     assert error.max() < 0.05  # or the test could not fail
 
 
+def drawn(r, hidden, log_p, log_first, weights=None):
+    """Rows drawn by a chain of one period; None where no path leads through one."""
+    K, (n, L) = len(log_first), np.shape(r)
+    evidence = [[(weights or {}).get(t, {}) for t in range(L)]] * n
+    sets = candidates(np.array(r), np.array(hidden), evidence, np.arange(K))
+    chain, out = Chain(np.asarray(log_first), log_p.reshape(1, K, K), np.zeros(L - 1, dtype=np.int64)), np.array(r)
+    return out if draw_rows(chain, *sets, open_stream(np.array([1, 2], dtype=np.uint64), 0, 0), out) else None
+
+
 def test_a_missing_run_is_drawn_from_its_law():
     p, first = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1]]), np.array([0.2, 0.5, 0.3])
     weights = {1: {0: 1.0, 2: 4.0}}
-    n, L = 40_000, 4
-    r = np.tile([0, 0, 0, 2], (n, 1))
-    hidden = np.tile([True, True, True, False], (n, 1))
-    seen = as_seen([weights] * n, L)
-    moves = all_moves(3)
-    log_p, uniform = np.log(p.ravel())[None], np.random.default_rng(3).random((n, L))
+    n = 40_000
 
-    assert draw_missing(r, hidden, *moves[1:], log_p, np.log(first), np.zeros(3, dtype=np.int64), *seen, uniform)
+    r = drawn(
+        np.tile([0, 0, 0, 2], (n, 1)), np.tile([True, True, True, False], (n, 1)), np.log(p), np.log(first), weights
+    )
+
     law = {}
     for path, w in naive.completions([None, None, None, 2], range(3), weights):
         law[tuple(path)] = w * first[path[0]] * math.prod(p[i, j] for i, j in pairwise(path))
@@ -100,28 +92,21 @@ def test_a_missing_run_is_drawn_from_its_law():
 
 def test_a_path_of_any_likelihood_is_found():
     # the only way from 0 to 2 has a probability of e^-20000; no float holds it (E33)
-    log_p = np.array([[0.0, -1e4, -np.inf, -np.inf, -np.inf, -1e4, -np.inf, -np.inf, 0.0]])
+    log_p = np.array([0.0, -1e4, -np.inf, -np.inf, -np.inf, -1e4, -np.inf, -np.inf, 0.0])
 
-    def draw():
-        r, hidden = np.array([[0, 0, 2]]), np.array([[False, True, False]])
-        rest = (log_p, np.zeros(3), np.zeros(2, dtype=np.int64), *no_evidence(1, 3), np.full((1, 3), 0.5))
-        return draw_missing(r, hidden, *all_moves(3)[1:], *rest), r.tolist()
-
-    assert draw() == (True, [[0, 1, 2]])
-    log_p[0, 1] = -np.inf
-    assert not draw()[0]
+    assert drawn([[0, 0, 2]], [[False, True, False]], log_p, np.zeros(3)).tolist() == [[0, 1, 2]]
+    log_p[1] = -np.inf
+    assert drawn([[0, 0, 2]], [[False, True, False]], log_p, np.zeros(3)) is None
 
 
 def test_moves_too_rare_for_a_float_are_weighed_where_they_matter():
     # two steps of e^-700 through place 1, or one of e^-800 and a sure one through place 2
-    log_p = np.full((1, 16), -np.inf)
-    log_p[0, [1, 2, 4 + 3, 8 + 3]] = -700.0, -1400.0 + math.log(3), -700.0, 0.0
+    log_p = np.full(16, -np.inf)
+    log_p[[1, 2, 4 + 3, 8 + 3]] = -700.0, -1400.0 + math.log(3), -700.0, 0.0
     n = 4000
-    r, hidden = np.tile([0, 0, 3], (n, 1)), np.tile([False, True, False], (n, 1))
-    uniform = np.random.default_rng(1).random((n, 3))
-    rest = (log_p, np.zeros(4), np.zeros(2, dtype=np.int64), *no_evidence(n, 3), uniform)
 
-    assert draw_missing(r, hidden, *all_moves(4)[1:], *rest)
+    r = drawn(np.tile([0, 0, 3], (n, 1)), np.tile([False, True, False], (n, 1)), log_p, np.zeros(4))
+
     assert abs(np.mean(r[:, 1] == 2) - 0.75) <= Z * math.sqrt(0.75 * 0.25 / n)
 
 

@@ -77,36 +77,15 @@ def test_renaming_places_and_reordering_users_changes_nothing_else(data, T):
     np.testing.assert_allclose(w_renamed[np.ix_(name, name)], w, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("order", "mapping", "T"), [(0, "per-period", 1), (0, "per-period", 4), (0, "common", 2), (1, "per-period", 1)]
-)
-def test_adding_users_afterwards_gives_the_graph_of_all(order, mapping, T):
-    rng = np.random.default_rng(5)
-    r = rng.integers(0, 4, (9, 12)) + rng.integers(0, 3, (9, 1))
-    everyone = ew.fit_profiles(ew.Traces(r, ew.Locations(n=8), step_minutes=120), periods=T)
-    at_once = ew.semantic_graph(everyone, order=order, mapping=mapping)
-
-    grown = ew.semantic_graph(everyone[:4], order=order, mapping=mapping).update(everyone[4:7]).update(everyone[7:])
-
-    np.testing.assert_allclose(grown.w, at_once.w, atol=1e-12)
-    assert np.array_equal(grown.visitors, at_once.visitors)
-    assert grown.n_users == at_once.n_users == 9
-
-
 @given(strategies.traces(max_users=5, min_users=2, max_places=6, days=2), st.sampled_from([1, 2, 4]))
 def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
     profiles = ew.fit_profiles(traces, periods=T)
-    half = len(profiles) // 2
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "FEW_USERS", 0)
-        by_sums, grown = ew.semantic_graph(profiles), ew.semantic_graph(profiles[:half]).update(profiles[half:])
-        weights = [graph.w for graph in (by_sums, grown)]
+        by_sums = ew.semantic_graph(profiles).w
 
-    by_pairs = ew.semantic_graph(profiles)
-    for w, graph in zip(weights, (by_sums, grown), strict=True):
-        np.testing.assert_allclose(w, by_pairs.w, atol=1e-12)
-        np.testing.assert_allclose(graph.roles, by_pairs.roles, atol=1e-12)
+    np.testing.assert_allclose(by_sums, ew.semantic_graph(profiles).w, atol=1e-12)
 
 
 def test_common_mapping_is_the_literal_pair_loop():
@@ -150,7 +129,7 @@ def test_refuses_what_it_cannot_do():
     assert caught.value.code == "E_EMPTY"
     other_map = ew.fit_profiles(ew.Traces([[0, 1]], ew.Locations(n=2)))
     with pytest.raises(ew.errors.InvalidTraces) as caught:
-        ew.semantic_graph(profiles).update(other_map)
+        ew.semantic_graph([*profiles, *other_map])
     assert caught.value.code == "E_MISMATCH"
 
 

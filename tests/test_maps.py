@@ -20,7 +20,7 @@ def places(middle=NYC, n=60, km=8.0):
 
 def test_names_are_of_the_box_the_largest_first_and_the_map_has_them():
     towns = find_towns(Box(-74.1, 40.6, -73.8, 40.9))
-    axes = maps.visits_map(places(), np.ones(60)).axes[0]
+    axes = maps.visits_map(np.ones(60), window=maps.Window.of(places(), np.ones(60))).axes[0]
 
     assert [t.name for t in towns[:3]] == ["New York City", "Brooklyn", "Queens"]
     assert {"Nadi", "Apia"} <= {t.name for t in find_towns(Box(170, -20, 190, -10))}

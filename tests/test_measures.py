@@ -215,10 +215,10 @@ def test_rng_is_asked_for():
     assert refused.value.code == "E_PARAM"
 
 
-def test_home_is_where_the_nights_are_and_away_is_all_else():
+def test_home_is_where_the_nights_are():
     town = simulate_town(users=12, days=4, locations=40, rng=np.random.default_rng(8)).visits
     crowd = Crowd(town, Plan(town.locations))
-    night, total, away = [Counter() for _ in range(town.U)], Counter(), Counter()
+    night = [Counter() for _ in range(town.U)]
     minutes = [
         (int(u), int(p), m % 1440 // 60)
         for u, p, start, end in zip(town.user, town.place, town.start, town.end, strict=True)
@@ -227,9 +227,5 @@ def test_home_is_where_the_nights_are_and_away_is_all_else():
     for u, p, hour in minutes:
         night[u][p] += hour < 6
     home = [max(sorted(places), key=places.__getitem__) for places in night]
-    for u, p, hour in minutes:
-        total[hour] += 1
-        away[hour] += p != home[u]
 
     assert crowd.home.tolist() == home
-    assert crowd.away_by_hour() == pytest.approx([away[h] / total[h] for h in range(24)])

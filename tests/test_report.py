@@ -129,7 +129,7 @@ def test_points_of_the_papers_figure_are_the_numbers():
 def test_moments_count_as_records_and_every_visited_place_has_a_disc():
     events = as_events(world()["people"])
     count = np.bincount(events.place, minlength=events.R)
-    discs = maps.visits_map(events.locations, count).axes[0].collections
+    discs = maps.visits_map(count, window=maps.Window.of(events.locations, count)).axes[0].collections
 
     assert sum(len(c.get_offsets()) for c in discs) == np.sum(count > 0)
     assert max(c.get_sizes()[0] for c in discs) == pytest.approx(260)

@@ -111,7 +111,7 @@ def test_fakes_of_the_users_own_seed_hide_her_in_the_papers_rows():
     train, test = two_days(people)
     seed, rng = np.repeat(np.arange(6), 3), np.random.default_rng(1)
     fakes, classes = np.repeat(seed[:, None], 6, axis=1), np.zeros(6, dtype=int)
-    result = module._service(train, test, fakes, seed, np.zeros(18), classes, (1, 2), None, rng)
+    result = module._service(train, test, (fakes, seed, np.zeros(18)), classes, (1, 2), None, rng)
     sent = {name: result.overhead[:, g, 0, 0] for g, name in enumerate(result.generators)}
 
     assert np.all(sent[OURS] == 1)

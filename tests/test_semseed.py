@@ -39,10 +39,10 @@ def open_stream(attempt, row=0):
 
 def blur(seed, classes, pars, stream):
     """The compiled semantic seed: the sets and the step of each; None and the slot that cannot be faked."""
-    offset, places, step = _kernels.semantic_seed(np.array(seed, dtype=np.int32), classes, pars, stream)
-    if len(places) == 0:
+    semseed, step = _kernels.semantic_seed(np.array(seed, dtype=np.int32), classes, pars, stream)
+    if step.min() < 0:
         return None, int(np.argmin(step))
-    return [part.tolist() for part in np.split(places, offset[1:-1])], step.tolist()
+    return [np.flatnonzero(row).tolist() for row in semseed], step.tolist()
 
 
 def semantic_seed(seed, label, *, nearness=None, model_places=None, **pars):

@@ -93,10 +93,10 @@ def test_its_parts_are_what_was_written(judged):
     # those set aside are strangers, and met neither the laws nor the test
     assert sizes["people"] + sizes["strangers"] == 60
     assert sizes["people"] == made.to_dict()["people"] < 60
-    assert made.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
+    assert made.fakes.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
     told = made.to_dict()
     told["notes"].append("mine")  # a copy, the caller's own
-    assert "mine" not in made.notes
+    assert "mine" not in made.to_dict()["notes"]
 
 
 def test_fakes_come_in_the_columns_of_the_input(town, judged):
@@ -106,10 +106,10 @@ def test_fakes_come_in_the_columns_of_the_input(town, judged):
 
 def test_a_table_is_as_good_as_a_file_and_without_a_report_nobody_judges(town, tmp_path, monkeypatch):
     monkeypatch.setattr(JOB, "judge_run", None)
-    made = ew.synthesize(pd.read_csv(town), tmp_path / "out", report=False, private=tmp_path / "mine")
+    made = ew.synthesize(pd.read_csv(town), tmp_path / "out", report=False)
     assert made.judgement is None
     assert made.files == POOL
-    assert {p.name for p in tmp_path.iterdir()} == {"out", "mine"}
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "out-private"}
     assert made.private_files == ("links.csv",)
     assert not json.loads((tmp_path / "out" / "manifest.json").read_text())["provenance"]["reproducible"]
 
@@ -139,7 +139,7 @@ def test_certified_fakes_have_no_links_and_no_report_to_share(tmp_path, monkeypa
     told = made.to_dict()
     assert (told["method"], told["fakes"], told["certificate"]["eps"]) == ("certified", 30, 8.0)
     assert "seeds" not in told
-    assert made.certificate.holds
+    assert made.fakes.certificate.holds
     assert made.private_files == ()
     assert json.loads((made.out / "manifest.json").read_text())["provenance"]["reading"] == {}
 
@@ -154,8 +154,8 @@ REFUSED = [
     ({"eps": 0}, ["--eps", "0"], "E_PARAM"),
     ({"delta": 1e-3}, ["--delta", "1e-3"], "E_NOT_READ"),
     ({"days": 3}, ["--days", "3"], "E_NOT_READ"),
-    ({"par_c": 0.3}, ["--set", "par_c=.3"], "E_NOT_READ"),
-    ({"nonsense": 1}, ["--set", "nonsense=1"], "E_PARAM"),
+    ({"par_c": 0.3}, ["--par-c", ".3"], "E_NOT_READ"),
+    ({"nonsense": 1}, None, "E_PARAM"),
     ({"also": "pdf"}, ["--also", "pdf"], "E_PARAM"),
     ({"grid": "1,2"}, ["--grid", "1,2"], "E_PARAM"),
     ({"k": 60}, ["-k", "60"], "E_TOO_FEW"),
@@ -191,10 +191,6 @@ def test_folders_that_hold_something_are_refused_before_any_work(town, tmp_path)
         (tmp_path / taken / "mine.txt").write_text("mine")
         with pytest.raises(ew.errors.OutputRefused):
             ew.synthesize(town, tmp_path / name)
-    for private in ("four", "four/mine", "four-unfinished"):
-        with pytest.raises(ew.errors.InvalidParameter) as refused:
-            ew.synthesize("nothing.csv", tmp_path / "four", private=tmp_path / private)
-        assert (refused.value.code, refused.value.parameter) == ("E_OUTPUT", "private")
     assert set(holds(tmp_path)) == {f"{name}/mine.txt" for name in ("one", "two-private", "three-unfinished")}
 
 
@@ -202,13 +198,12 @@ def test_with_force_nothing_of_an_earlier_run_stays_beside_the_fakes(town, tmp_p
     out = tmp_path / "out"
     ew.synthesize(town, out, also=["geojson", "gpx"], rng=lab(), **LAB)
     ew.synthesize(town, tmp_path / "other", rng=lab(8), **LAB)
-    # what is somebody's own stays, also under a name that is ours
-    (out / "mine.txt").write_text("mine")
-    (out / "fakes.gpx").write_text("mine")
-    ew.synthesize(town, out, force=True, rng=lab(8), **LAB)
-    now = holds(out)
-    assert now.pop("mine.txt") == now.pop("fakes.gpx") == b"mine"
-    assert now == holds(tmp_path / "other")  # a second fake of every seed would stand there (E59)
+    before = holds(out)
+    with pytest.warns(UserWarning, match="is now in"):
+        ew.synthesize(town, out, force=True, rng=lab(8), **LAB)
+    assert holds(out) == holds(tmp_path / "other")  # a second fake of every seed would stand there (E59)
+    (aside,) = tmp_path.glob("out.replaced-*")
+    assert holds(aside) == before
 
 
 @pytest.mark.parametrize("stage", ["publish_with_links", "links_file", "write_visits", "write_pool"])

@@ -76,19 +76,18 @@ class TestShape:
         users=st.integers(1, 6),
         days=st.integers(1, 9),
         locations=st.integers(6, 90),
-        step=st.sampled_from([5, 10, 20, 30, 60, 480]),
         seed=st.integers(0, 2**32),
     )
-    def test_any_size(self, users, days, locations, step, seed):
-        town = simulate(users, days=days, locations=locations, step_minutes=step, seed=seed)
+    def test_any_size(self, users, days, locations, seed):
+        town = simulate(users, days=days, locations=locations, seed=seed)
         t = town.traces
-        assert t.r.shape == (users * days, 1440 // step)
+        assert t.r.shape == (users * days, 72)
         assert t.r.dtype == np.int32
         assert t.r.min() >= 0
         assert t.r.max() < locations == t.R
         assert t.users.tolist() == np.repeat(np.arange(users), days).tolist()
         assert t.dates.reshape(users, days)[-1].tolist() == (module.FIRST_DAY + np.arange(days)).tolist()
-        assert (t.start, t.tz, t.step_minutes) == ("00:00", "UTC", step)
+        assert (t.start, t.tz, t.step_minutes) == ("00:00", "UTC", 20)
         assert town.truth.shape == (locations,)
         assert set(town.truth.tolist()) == set(range(6))
         assert town.class_names == ("home", "work", "school", "shop", "leisure", "road")
@@ -370,9 +369,6 @@ class TestRefusals:
             ("days", 1.0),
             ("locations", 5),
             ("locations", 0),
-            ("step_minutes", 0),
-            ("step_minutes", 7),
-            ("step_minutes", 2880),
             ("rng", None),
             ("rng", 42),
             ("rng", np.random.RandomState(1)),

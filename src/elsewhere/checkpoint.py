@@ -12,18 +12,14 @@ pickle. All files are private (0600), because they hold real traces. The folder 
 import contextlib
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import pkgutil
 import secrets
 import shutil
-import struct
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,17 +31,14 @@ from elsewhere.files import (
     clean_up,
     lock_folder,
     make_folder,
-    read_index,
     refuse_os_errors,
     whole_file,
-    write_files,
 )
 
 T = TypeVar("T")
-JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
-SUM = 32  # bytes of a sha256
-DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged
-NO_WORK = {"secret", "written"}  # stages that nobody waits for
+PART = ".part"
+DAMAGED = "E_UNFINISHED"  # code of a stage whose file is damaged, or of another job
+NO_WORK = {"secret"}  # stages that nobody waits for
 
 
 def derive_bytes(secret: bytes, use: str, size: int = 16) -> bytes:
@@ -82,13 +75,8 @@ class Stages:
     finished: set[str] = dataclasses.field(default_factory=set)
 
     @staticmethod
-    def open(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Stages":
-        """
-        Open the folder of the job with this `key`, or create it.
-
-        Refused if another process has locked it, if it holds something else, and without `force` if it holds another
-        job. With `force` that job is removed, with a warning if one of its stages named in `spent` is lost.
-        """
+    def open(folder: Path, key: str) -> "Stages":
+        """Open the folder of the job with this `key`, or create it; refused if another process has it."""
         folder = folder.resolve()
         with refuse_os_errors(folder):
             clean_up(folder)
@@ -101,23 +89,14 @@ class Stages:
                     "another folder.",
                     code="E_BUSY",
                 ) from None
-            stages = Stages(folder, key, lock, {path.name.removesuffix(PART) for path in folder.glob(f"*{PART}")})
-            try:
-                if (key_there := _read_key(folder, key, force)) is None:
-                    write_files(folder, {JOB: json.dumps({"kind": KIND, "key": key}).encode()})
-            except BaseException:
+            for path in folder.glob(f".*{HALF}"):
+                path.unlink()  # of a process that was killed
+            files = [path.name for path in folder.iterdir()]
+            stages = Stages(folder, key, lock, {name.removesuffix(PART) for name in files})
+            if not all(name.endswith(PART) for name in files):
                 stages.close()
-                raise
-            if key_there in (None, key):
-                return stages
-            stages.remove()
-        if stages.finished & spent:
-            warnings.warn(
-                f"removed the stopped run in {folder} and the noise that it had drawn: if anybody saw any of "
-                "its results, its eps and delta add to those of this run.",
-                stacklevel=5,
-            )
-        return Stages.open(folder, key)
+                raise OutputRefused(f"{folder} holds other files than a stopped run: move them, or choose another one.")
+        return stages
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """
@@ -131,39 +110,31 @@ class Stages:
             self.keep(name, make())
         path = self.folder / f"{name}{PART}"
         try:
-            with path.open("rb") as file:
-                checksum = file.read(SUM)
-                if self._digest(name, file) != checksum:
-                    raise ValueError("another checksum")
-                file.seek(SUM)
-                (length,) = struct.unpack("<Q", file.read(8))
-                return _decode(json.loads(file.read(length)), file)  # type: ignore[no-any-return]
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error):
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+                arrays = (parts[n] for n in parts.files)
+                key, of, tree = json.loads(bytes(next(arrays)))
+                if (key, of) != (self.key, name):
+                    raise ValueError("of another job or stage")
+                return _decode(tree, arrays)  # type: ignore[no-any-return]
+        except Exception:  # whatever reading it raises
             raise OutputRefused(
-                f"{path} is damaged, so this run cannot resume: remove {self.folder} to start again.", code=DAMAGED
+                f"{path} is damaged, or of a stopped run of another job: the input, an option that decides the fakes "
+                "or the version is not the same. The command of that run resumes it; to give it up, remove "
+                f"{self.folder}: if anybody saw certified fakes of it, its eps and delta add to those of this run.",
+                code=DAMAGED,
             ) from None
-
-    def _digest(self, name: str, file: Any) -> bytes:
-        """Return the sha256 of job, stage and the rest of the file: it is valid for its own job and stage alone."""
-        return hashlib.file_digest(file, partial(hashlib.sha256, f"{self.key} {name}".encode())).digest()
 
     def keep(self, name: str, value: Any) -> None:
         """
         Write the result of a stage to its file; `TypeError` if it cannot be written as plain values and arrays.
 
-        The file holds a sha256, the tree of plain values as JSON with its length, and the arrays of the tree.
+        The file is an .npz, which has checksums: first job, stage and tree of plain values as JSON, then the arrays.
         """
         assert self.folder is not None  # noqa: S101
         arrays: list[np.ndarray[Any, Any]] = []
-        tree = json.dumps(_encode(value, arrays)).encode()
+        tree = json.dumps([self.key, name, _encode(value, arrays)]).encode()
         with refuse_os_errors(self.folder), whole_file(self.folder / f"{name}{PART}") as file:
-            file.write(bytes(SUM) + struct.pack("<Q", len(tree)) + tree)
-            for array in arrays:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-            file.seek(SUM)
-            checksum = self._digest(name, file)
-            file.seek(0)
-            file.write(checksum)
+            np.savez(file, np.frombuffer(tree, dtype=np.uint8), *arrays)
         self.finished.add(name)
 
     def close(self) -> None:
@@ -190,39 +161,13 @@ class Stages:
 at_once = Stages()
 
 
-def _read_key(folder: Path, key: str, force: bool) -> str | None:
-    """Return the key of the job in the folder, None if it is empty; refuse another job's unless `force` is set."""
-    for path in folder.glob(f".*{HALF}"):
-        path.unlink()  # of a process that was killed
-    files = list(folder.iterdir())
-    if not files:
-        return None
-    try:
-        index = read_index(folder / JOB)
-    except (OSError, ValueError):
-        index = {}
-    if index.get("kind") != KIND or any(path.name != JOB and path.suffix != PART for path in files):
-        raise OutputRefused(
-            f"{folder} holds files that are not of a stopped run: move them away, or choose another output."
-        )
-    if index.get("key") != key and not force:
-        raise OutputRefused(
-            f"{folder} holds a stopped run of another job: the input, an option that decides the fakes or the "
-            "version is not the same. The command of that run resumes it; to give it up, remove the folder, or "
-            "pass `force=True`.",
-            code="E_UNFINISHED",
-            parameter="force",
-        )
-    return str(index.get("key"))
-
-
 def hash_value(value: Any) -> str:
     """Return the sha256 of plain values, arrays and objects of this package; `TypeError` for anything else."""
     arrays: list[np.ndarray[Any, Any]] = []
     total = hashlib.sha256(json.dumps(_encode(value, arrays)).encode())
-    sink: Any = SimpleNamespace(write=total.update)
     for array in arrays:
-        np.lib.format.write_array(sink, array, allow_pickle=False)
+        total.update(f"{array.dtype.str} {array.shape}".encode())
+        total.update(array.tobytes())
     return total.hexdigest()
 
 
@@ -262,16 +207,16 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     return [word, [_encode(part, arrays) for part in parts]]
 
 
-def _decode(node: Any, file: io.BufferedReader) -> Any:
-    """Return the value of a node of `_encode`; its arrays are next in the file."""
+def _decode(node: Any, arrays: Iterator[Any]) -> Any:
+    """Return the value of a node of `_encode`; its arrays are next."""
     if not isinstance(node, list):
         return node
     word, nodes = node
     if word == "bytes":
         return bytes.fromhex(nodes)
     if word == "array":
-        return np.lib.format.read_array(file, allow_pickle=False)
-    parts = [_decode(part, file) for part in nodes]
+        return next(arrays)
+    parts = [_decode(part, arrays) for part in nodes]
     if word in ("list", "tuple"):
         return parts if word == "list" else tuple(parts)
     if word == "dict":
@@ -289,13 +234,7 @@ def _decode(node: Any, file: io.BufferedReader) -> Any:
 
 
 @contextlib.contextmanager
-def resume(
-    folder: Path,
-    key: str | None,
-    spent: frozenset[str],
-    *,
-    force: bool = False,
-) -> Iterator[Stages]:
+def resume(folder: Path, key: str | None, spent: frozenset[str]) -> Iterator[Stages]:
     """
     Yield the stages of the job with this `key`, kept in a folder until the job has ended; without a key none are kept.
 
@@ -306,7 +245,7 @@ def resume(
     if key is None:
         yield at_once
         return
-    stages = Stages.open(folder, key, force=force, spent=spent)
+    stages = Stages.open(folder, key)
     if done := stages.finished - NO_WORK:
         words = counted(len(done), "finished stage")
         warnings.warn(f"resuming the stopped run in {stages.folder}, with {words}.", stacklevel=4)
@@ -315,16 +254,10 @@ def resume(
         yield stages
     except BaseException as error:
         refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused | ClusterUnavailable)
-        ended = not stages.finished & spent if refused else not stages.finished - NO_WORK
-        if refused and not ended:
-            error.add_note(
-                f"The noise that was drawn is kept in {stages.folder}: the same call or command gives the same "
-                "answer and costs no further privacy. To draw new noise is another release, with its own eps: remove "
-                "the folder first."
-            )
-        elif not ended and getattr(error, "code", None) != DAMAGED:  # which says itself what to do
-            kept = f"Finished stages are kept in {stages.folder}, readable by you alone"
-            error.add_note(f"{kept}: the same call or command resumes.")
+        ended = not (stages.finished & spent if refused else stages.finished - NO_WORK)
+        if not ended and getattr(error, "code", None) != DAMAGED:  # which says itself what to do
+            again = "gives the same answer and costs no further privacy" if refused else "resumes"
+            error.add_note(f"What is done is kept in {stages.folder}, for you alone: the same call or command {again}.")
         raise
     finally:
         try:

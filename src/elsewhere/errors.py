@@ -14,8 +14,7 @@ Every error the package raises on purpose.
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
     |- ClusterUnavailable           a Dask scheduler or its workers that cannot be used, or went away
-    |- MissingExtra                 an optional library is not installed; the message says how to install it
-    `- Interrupted                  stopped by Ctrl-C or another signal (exit 128 and the number of the signal)
+    `- MissingExtra                 an optional library is not installed; the message says how to install it
 
 An error has its whole message; the command line adds the option of its `parameter`, and nobody reads a message to learn
 more. A message shows the value of a *parameter*; of a trace it names file, line and code, never content
@@ -134,13 +133,6 @@ class MissingExtra(ElsewhereError, ImportError):
     code = "E_EXTRA"
 
 
-class Interrupted(ElsewhereError):
-    """Stopped by Ctrl-C or another signal."""
-
-    code = "E_INTERRUPTED"
-    exit_status = 130
-
-
 def counted(n: int, one: str, several: str | None = None) -> str:
     """
     Return a number with its noun.
@@ -163,10 +155,7 @@ def require_between(
     NaN lies in no interval; what is no number (a text that reads like one, an array) neither.
     """
     anything: object = value
-    try:
-        number = float(anything) if isinstance(anything, Real) else float("nan")
-    except OverflowError:
-        number = float("inf")
+    number = float(anything) if isinstance(anything, Real) else float("nan")
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if isinstance(anything, bool) or not (above and below):

@@ -8,7 +8,8 @@ Only regular files of bounded size are read back: a pipe would block, and a devi
 """
 
 import contextlib
-import hashlib
+import filecmp
+import glob
 import io
 import json
 import os
@@ -16,7 +17,7 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,146 +29,115 @@ try:
 except ImportError:  # Windows: whether the writer of a folder still lives cannot be asked there
     fcntl = None  # type: ignore[assignment]
 
-PARTIAL, READY, OUTDATED, HALF = ".partial-", ".ready-", ".outdated", ".half"
-
-Outdated = Callable[[Path], Collection[str]]  # the files in a folder that its new ones make obsolete
+PARTIAL, HALF = ".partial-", ".half"
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
     """
     Refuse, before any work is done, a folder that cannot or should not hold results.
 
-    Refused are a folder that is not empty (unless `force` is set, C8), a file, and a place where nothing can be written
-    (B54). The last is tested by making a folder there for a moment, because permissions do not reveal a full disk.
+    Refused are a folder that is not empty (unless `force` is set, C8), one that cannot be replaced, a file, and a place
+    where nothing can be written (B54): a folder is made there for a moment, as permissions do not reveal a full disk.
     """
     try:
         clean_up(folder.resolve())
         if folder.exists():
-            if not folder.is_dir():
-                raise OutputRefused(f"results go into a folder, but {folder} is a file.")
-            if not force and _contents(folder):
-                raise OutputRefused(
-                    f"{folder} is not empty; choose another folder, or pass `force=True`.", parameter="force"
-                )
-        nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-        if not nearest.is_dir():
-            raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
+            if any(folder.iterdir()) and not force:
+                raise OutputRefused(f"{folder} is not empty: choose another folder, or `force`.", parameter="force")
+            if folder.is_mount() or folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+                raise OutputRefused(f"{folder} cannot be replaced by a new folder: name one inside it.")
+        nearest = next(p for p in folder.absolute().parents if p.exists())
         # under a name that `clean_up` knows
         trial = Path(tempfile.mkdtemp(prefix=f".{folder.resolve().name}{PARTIAL}", dir=nearest))
         with contextlib.suppress(FileNotFoundError):  # another process may have cleaned it up
             trial.rmdir()
-    except PermissionError:
-        raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
     except OSError as error:
-        raise OutputRefused(f"{folder} cannot be used: {error.strerror}.") from None
+        raise OutputRefused(f"{folder} cannot be a folder of results: {error.strerror}.") from None
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path, *, force: bool = False, outdated: Outdated | None = None) -> Iterator[Path]:
-    """Yield an empty folder that becomes `folder` when the block has succeeded; see `whole_folders`."""
-    with whole_folders((folder,), force=force, outdated=outdated) as (new,):
-        yield new
-
-
-@contextlib.contextmanager
-def whole_folders(
-    folders: Sequence[Path], *, force: bool = False, outdated: Outdated | None = None
-) -> Iterator[tuple[Path, ...]]:
+def whole_folders(folders: Sequence[Path], *, force: bool = False) -> Iterator[tuple[Path, ...]]:
     """
     Yield an empty private folder for each of `folders`, which they become, in order, when the block has succeeded.
 
-    If the block raises anything, nothing changes. An existing folder (it must be empty, or `force` set) is unchanged
-    until its new files are complete. They are then moved into it, the index last, and replace files of the same names;
-    files that `outdated` names are removed, all others stay. A process that is killed leaves a hidden folder behind:
-    the next call removes it if it is incomplete, and moves its files into place if it is complete.
+    If the block raises anything, nothing changes. A folder that is there (empty, or `force` set) is then renamed, and a
+    warning says where it is; it is removed where the new one holds all of it. A process that is killed leaves a hidden
+    folder behind, which the next call removes.
     """
-    stages: list[_Stage] = []
+    drafts: list[_Draft] = []
     try:
         for folder in folders:
             with refuse_os_errors(folder):
-                stages.append(_Stage.begin(folder.resolve()))
-        yield tuple(stage.new for stage in stages)
-        for stage in stages:
-            if stage.folder.exists():
-                with refuse_os_errors(stage.folder):
-                    stage.complete(force, outdated)
-        # from here on no space on the disk is needed
-        for stage in stages:
-            with refuse_os_errors(stage.folder):
-                if stage.ready is None:
-                    stage.new.rename(stage.folder)
-                    _sync(stage.folder.parent)
-                else:
-                    stage.moving = True
-                    _move_in(stage.ready, stage.folder)
+                drafts.append(_Draft.begin(folder.resolve()))
+        yield tuple(draft.new for draft in drafts)
+        for draft in drafts:
+            with refuse_os_errors(draft.folder):
+                draft.put(force)
     except BaseException:
-        begun = any(stage.moving for stage in stages)
-        for stage in reversed(stages):
-            stage.take_back(begun)
+        for draft in reversed(drafts):
+            draft.take_back()
         raise
     finally:
-        for stage in stages:
-            if stage.lock is not None:
-                os.close(stage.lock)
+        for draft in drafts:
+            if draft.lock is not None:
+                os.close(draft.lock)
+    for draft in drafts:
+        draft.end()
 
 
 @dataclass
-class _Stage:
+class _Draft:
     """A folder that is being written: `new` is its hidden name, `folder` its final one."""
 
     folder: Path
     new: Path
-    above: list[Path]  # parent folders that were made for it
     lock: int | None
-    ready: Path | None = None
-    moving: bool = False  # into an existing folder
+    aside: Path  # where what is there goes
 
     @staticmethod
-    def begin(folder: Path) -> "_Stage":
+    def begin(folder: Path) -> "_Draft":
         """Make and lock the hidden folder."""
-        above = make_folder(folder.parent)
+        make_folder(folder.parent)
         clean_up(folder)
-        # an existing folder may be mounted, or a working directory: files are moved into it, it is never replaced
-        where = folder if folder.is_dir() else folder.parent
         while True:
-            new = Path(tempfile.mkdtemp(prefix=f".{folder.name}{PARTIAL}", dir=where))
+            new = Path(tempfile.mkdtemp(prefix=f".{folder.name}{PARTIAL}", dir=folder.parent))
+            aside = folder.with_name(new.name.removeprefix(".").replace(PARTIAL, ".replaced-"))
             # until it is locked, another run may take it for a folder left behind and remove it
             with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                return _Stage(folder, new, above, lock_folder(new))
+                return _Draft(folder, new, lock_folder(new), aside)
 
-    def complete(self, force: bool, outdated: Outdated | None) -> None:
-        """Mark the new files as ready to be moved into the existing folder, whatever happens from then on."""
-        if not force and _contents(self.folder):
-            raise OutputRefused(f"{self.folder} is no longer empty: another program has written into it meanwhile.")
-        obsolete = [] if outdated is None else sorted(outdated(self.folder))
-        write_files(self.new, {OUTDATED: json.dumps(obsolete).encode()})
-        # a folder of this name is complete: any later run can finish the move
-        ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
-        self.new.rename(ready)
-        self.ready = ready
+    def put(self, force: bool) -> None:
+        """Give the new folder its final name; from here on no space on the disk is needed."""
+        if self.folder.exists():
+            if not force and any(self.folder.iterdir()):
+                raise OutputRefused(f"{self.folder} is no longer empty: another program has written into it meanwhile.")
+            self.folder.rename(self.aside)
+        self.new.rename(self.folder)
+        _sync(self.folder.parent)
 
-    def take_back(self, begun: bool) -> None:
-        """Undo everything; but where the move of files has `begun`, finish it."""
-        if self.ready is not None:
-            with contextlib.suppress(OSError):
-                if begun:
-                    _move_in(self.ready, self.folder)
-                else:
-                    shutil.rmtree(self.ready)
-            return
-        if self.new.parent == self.folder.parent and not self.new.exists() and self.folder.exists():
+    def take_back(self) -> None:
+        """Undo everything."""
+        if not self.new.exists():
             self.folder.rename(self.new)
+        if self.aside.exists():
+            self.aside.rename(self.folder)
         shutil.rmtree(self.new, ignore_errors=True)
-        for folder in reversed(self.above):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+
+    def end(self) -> None:
+        """Say where the folder is that was there; remove it, and others left of killed runs, where nothing is lost."""
+        for aside in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.replaced-*"):
+            names = [path.name for path in aside.iterdir()]
+            _, *lost = filecmp.cmpfiles(aside, self.folder, names, shallow=False)
+            if not any(lost):
+                shutil.rmtree(aside, ignore_errors=True)
+            elif aside == self.aside:
+                warnings.warn(f"what was in {self.folder} is now in {self.aside}.", stacklevel=4)
 
 
 def clean_up(folder: Path) -> None:
-    """Remove, with a warning, what killed processes left incomplete of `folder`; move what they left complete."""
-    prefixes = (f".{folder.name}{PARTIAL}", f".{folder.name}{READY}")
+    """Remove, with a warning, what killed processes left incomplete of `folder`."""
     above = next((at for at in folder.parents if at.is_dir()), folder)
-    for path in [p for at in (above, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(prefixes)]:
+    for path in above.glob(f".{glob.escape(folder.name)}{PARTIAL}*"):
         if path.is_symlink() or not path.is_dir():
             continue
         try:
@@ -177,41 +147,9 @@ def clean_up(folder: Path) -> None:
         if lock is None:
             warnings.warn(f"{path} is incomplete; remove it, unless a run is still writing it.", stacklevel=2)
             continue
-        try:
-            if path.name.startswith(prefixes[0]):
-                shutil.rmtree(path, ignore_errors=True)
-                warnings.warn(f"removed {path}, left incomplete by a run that was killed.", stacklevel=2)
-            else:
-                _move_in(path, folder)
-                warnings.warn(
-                    f"an earlier run was killed while it wrote into {folder}: its files are now all there.",
-                    stacklevel=2,
-                )
-        finally:
-            os.close(lock)
-
-
-def _contents(folder: Path) -> list[Path]:
-    """Return what a folder holds, without the hidden folders from which files will be moved into it."""
-    name = folder.resolve().name
-    hidden = (f".{name}{PARTIAL}", f".{name}{READY}")
-    return [path for path in folder.iterdir() if not path.name.startswith(hidden)]
-
-
-def _move_in(ready: Path, folder: Path) -> None:
-    """Move complete files into an existing folder; this may be interrupted and repeated at any point."""
-    if not ready.exists():
-        return
-    if (ready / OUTDATED).exists():
-        for name in json.loads((ready / OUTDATED).read_bytes()):
-            if not (ready / name).exists():
-                (folder / name).unlink(missing_ok=True)
-    # an index (.json) names the other files with their sha256: new files beside the old index are refused by readers
-    for path in sorted(ready.iterdir(), key=lambda p: (p.suffix == ".json", p.name)):
-        if path.name != OUTDATED:
-            path.replace(folder / path.name)
-    _sync(folder)
-    shutil.rmtree(ready, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+        warnings.warn(f"removed {path}, left incomplete by a run that was killed.", stacklevel=2)
 
 
 def lock_folder(folder: Path) -> int | None:
@@ -247,11 +185,9 @@ def refuse_os_errors(folder: Path) -> Iterator[None]:
         raise OutputRefused(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def write_folder(
-    folder: Path, files: dict[str, bytes], *, force: bool = False, outdated: Outdated | None = None
-) -> None:
+def write_folder(folder: Path, files: dict[str, bytes], *, force: bool = False) -> None:
     """Write a folder that holds `files` (name -> content), all of them or none: see `whole_folders`."""
-    with whole_folder(folder, force=force, outdated=outdated) as new:
+    with whole_folders((folder,), force=force) as (new,):
         write_files(new, files)
 
 
@@ -264,13 +200,11 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
                 file.write(content)
 
 
-def make_folder(folder: Path) -> list[Path]:
-    """Make a folder and its parents, private (0700); return the new ones, outermost first."""
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, private (0700)."""
     # `parents=True` would make the folders above with the permissions of the umask
-    new_folders = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
-    for parent in new_folders:
+    for parent in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
         parent.mkdir(mode=0o700, exist_ok=True)
-    return new_folders
 
 
 def read_regular(path: Path, largest: int) -> bytes:
@@ -290,22 +224,6 @@ def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
     if not isinstance(index, dict):
         raise ValueError(f"{path.name} is not a JSON object")
     return index
-
-
-def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int) -> bytes:
-    """
-    Return the bytes of a file that an index lists with its sha256.
-
-    `OSError` if it cannot be read, `ValueError` if it is a link or another file than the index names, `KeyError` or
-    `TypeError` if the index lists none.
-    """
-    sha256, path = index["files"][name], folder / name
-    if path.is_symlink():
-        raise ValueError(f"{name} is a link")
-    data = read_regular(path, largest)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError(f"{name} is damaged: its sha256 is not that of the index")
-    return data
 
 
 @contextlib.contextmanager
@@ -332,32 +250,3 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-PAGE_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
-# headers of every answer of a page server: nothing is stored, no other site can show or read our page, and our page
-# loads its own files only
-PAGE_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
-def page_files(names: Iterable[str]) -> dict[str, tuple[bytes, str]]:
-    """Return content and media type of files in the folder page/, by name."""
-    from importlib import resources
-
-    folder = resources.files("elsewhere") / "page"
-    return {name: ((folder / name).read_bytes(), PAGE_TYPES[Path(name).suffix]) for name in names}

@@ -116,9 +116,7 @@ class Wallet:
         token: str | None = None,
         secret: bytes | str | None = None,
         keep: str | os.PathLike[str] | None = None,
-        decimals: int = 4,
-        wait: float = SECONDS,
-        pause: float = 0.0,
+        **options: Any,
     ) -> "Wallet":
         """
         Return the wallet of this device.
@@ -137,8 +135,8 @@ class Wallet:
         keep
             Folder for the secret, the bucket and how far the personas are away, for their owner alone; by default
             `elsewhere` in the folder for state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
-        decimals, wait, pause
-            As in `Wallet`.
+        **options
+            `decimals`, `wait`, `pause`: as in `Wallet`.
 
         """
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -152,7 +150,7 @@ class Wallet:
             pool = Pool.load(Path(source))
         if mine is None:
             mine = _device_secret(folder)
-        wallet = Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+        wallet = Wallet(pool, secret=mine, **options)
         first = "".join(str(wallet._visits.users[u]) for u in wallet._order[:MOST_DECOYS])
         wallet._state = folder / f"personas-{wallet._keyed_hash('offsets', first).hex()[:16]}.json"
         if wallet._state.exists():
@@ -210,10 +208,6 @@ class Wallet:
             How many personas ask along.
 
         """
-        if not callable(fn):
-            raise InvalidParameter(
-                f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.", parameter="fn"
-            )
         places = [self._round_position(*_degrees(lat, lon)), *self.positions(lat, lon, when, decoys=decoys)]
         answers: list[Future[Answer]] = [Future() for _ in places]
         ready = threading.Barrier(len(places))
@@ -240,15 +234,14 @@ class Wallet:
     def _local_time(self, when: Any) -> datetime:
         if when is None:
             return datetime.now(self.zone)
-        time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
         # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
-        if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
+        if not isinstance(when, datetime) or when != when or not 1 < when.year < 9999:
             raise InvalidParameter(
                 f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.",
                 code="E_DATE",
                 parameter="when",
             )
-        return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
+        return when.replace(tzinfo=self.zone) if when.tzinfo is None else when.astimezone(self.zone)
 
     def _begin(self, here: tuple[float, float], second: int) -> list[tuple[float, float]]:
         """
@@ -329,15 +322,19 @@ def _keep_first(path: Path, content: bytes) -> None:
         (path.parent / draft).unlink(missing_ok=True)
 
 
+def _read_kept(path: Path, largest: int) -> bytes:
+    try:
+        return read_regular(path, largest)
+    except OSError:
+        raise OutputRefused(f"{path} cannot be read: give another `keep`.") from None
+
+
 def _device_secret(folder: Path) -> bytes:
     """Return the secret of this device, drawn by the operating system the first time."""
     path = folder / "secret"
     if not path.exists():
         _keep_first(path, secrets.token_hex(32).encode())
-    try:
-        content = read_regular(path, 1024)
-    except OSError:
-        raise OutputRefused(f"the secret in {folder} cannot be read: give `secret`, or another `keep`.") from None
+    content = _read_kept(path, 1024)
     if len(content) < 16:
         raise InvalidModel(f"the secret in {folder} is damaged: its file is too short.", code="E_SECRET")
     return content
@@ -360,10 +357,7 @@ def _device_bucket(url: str, token: str | None, folder: Path) -> Pool:
     name = f"bucket-{hashlib.sha256(base.encode()).hexdigest()[:16]}.json"
     path = folder / name
     if path.exists():
-        try:
-            return bucket_pool(read_regular(path, LARGEST_BUCKET))
-        except OSError:
-            raise OutputRefused(f"{path} cannot be read.") from None
+        return bucket_pool(_read_kept(path, LARGEST_BUCKET))
     if token is None:
         raise InvalidParameter(
             "`token` is needed to fetch a bucket: the owner of the pool gives one to each device.", parameter="token"

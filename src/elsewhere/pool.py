@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.data.visits import Form, Locations, Visits
-from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
-from elsewhere.files import check_folder, read_index, read_listed, write_folder
+from elsewhere.errors import InvalidModel, require_whole
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 
 KIND, FORMAT = "elsewhere pool", 2
 LARGEST_FILE = 4 * 2**30
@@ -57,7 +57,7 @@ class Pool:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
         check_folder(folder, force=force)
-        write_folder(folder, self.files(), force=force, outdated=earlier_files)
+        write_folder(folder, self.files(), force=force)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
@@ -97,7 +97,7 @@ class Pool:
             places = _read_table(folder, PLACES, manifest, R)
             ids, user = np.unique(lives["id"].astype(str), return_inverse=True)
             if len(ids) != manifest["lives"]:
-                raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
+                raise ValueError("not as many lives as the manifest says")
             visits = Visits(
                 user,
                 lives["start"],
@@ -110,45 +110,17 @@ class Pool:
                 form=Form(**manifest["form"]),
             )
             return Pool(visits, {**manifest["provenance"], "certificate": manifest.get("certificate")})
-        except InvalidModel:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
-            raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
-
-
-def earlier_files(folder: Path) -> set[str]:
-    """
-    Return the files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
-
-    A file that is not, or no longer, what the manifest says is somebody's own.
-    """
-    try:
-        files = _manifest(folder)["files"].items()
-    except (InvalidModel, KeyError, AttributeError):
-        return set()
-    names = set()
-    for name, sha256 in files:
-        path = folder / name
-        if Path(name).name != name or "\0" in name or path.is_symlink() or not path.is_file():
-            continue
-        try:
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
-                    names.add(name)
-        except OSError as error:
-            raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
-    return names
+        except Exception:  # whatever reading it raises
+            raise InvalidModel("a file of the pool is not what its manifest says.", code="E_POOL") from None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = read_index(folder / MANIFEST, 2**26)
-    except OSError:
-        raise InvalidModel(f"{folder} is no pool: its {MANIFEST} cannot be read.", code="E_POOL") from None
-    except ValueError:
-        raise InvalidModel(f"the pool's {MANIFEST} is not that of a pool.", code="E_POOL") from None
+    except (OSError, ValueError):
+        manifest = {}
     if manifest.get("kind") != KIND:
-        raise InvalidModel("the manifest is not that of a pool.", code="E_POOL")
+        raise InvalidModel(f"{folder} is no pool: it has no {MANIFEST} of one.", code="E_POOL")
     if manifest.get("format") != FORMAT:
         raise InvalidModel(
             f"the pool has format {manifest.get('format')!r}; this version of elsewhere reads format {FORMAT}.",
@@ -174,19 +146,14 @@ def _read_table(folder: Path, name: str, manifest: Mapping[str, Any], rows: int)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        file = pq.ParquetFile(pa.BufferReader(read_listed(folder, name, manifest, LARGEST_FILE)))
-        if file.metadata.num_rows != rows:
-            raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
-        table = file.read()
-    except OSError:
-        raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
-    except pa.ArrowException:
-        raise InvalidModel(f"{name} of the pool is not Parquet.", code="E_POOL") from None
-    except InvalidModel:
-        raise
-    except ValueError as error:
-        raise InvalidModel(f"of the pool {error}.", code="E_POOL") from None
+    path = folder / name
+    data = read_regular(path, LARGEST_FILE)
+    if path.is_symlink() or hashlib.sha256(data).hexdigest() != manifest["files"][name]:
+        raise ValueError("not what the manifest names")
+    file = pq.ParquetFile(pa.BufferReader(data))
+    if file.metadata.num_rows != rows:
+        raise ValueError("not as many rows as the manifest says")
+    table = file.read()
     return {column: table.column(column).to_numpy() for column in table.column_names}
 
 

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
@@ -97,14 +98,11 @@ AHEAD = 4  # pieces submitted for each thread of the cluster
 ALIKE = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")  # what the bytes of a result depend on
 
 
+@dataclass(frozen=True, repr=False)
 class Sealed:
     """An object as bytes, of which no log shows the content."""
 
-    __slots__ = ("_bytes", "_object")
-
-    def __init__(self, content: bytes) -> None:
-        self._bytes = content
-        self._object: tuple[Any] | None = None
+    content: bytes
 
     @staticmethod
     def of(content: Any) -> "Sealed":
@@ -117,22 +115,19 @@ class Sealed:
         """Return the object, a new one every time."""
         import cloudpickle
 
-        return cloudpickle.loads(self._bytes)
-
-    def open_once(self) -> Any:
-        """Return the object, the same every time: what all pieces share is unpacked once on a worker."""
-        if self._object is None:
-            self._object = (self.open(),)
-        return self._object[0]
+        return cloudpickle.loads(self.content)
 
     def __repr__(self) -> str:
         return "Sealed()"
 
     def __sizeof__(self) -> int:
-        return len(self._bytes)
+        return len(self.content)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Sealed, (self._bytes,)
+
+@lru_cache(maxsize=1)
+def _shared(work: Sealed) -> Any:
+    """Return what all pieces share, which is unpacked once on a worker."""
+    return work.open()
 
 
 def carry_out(work: Sealed, item: Sealed) -> Sealed:
@@ -140,7 +135,7 @@ def carry_out(work: Sealed, item: Sealed) -> Sealed:
     from threadpoolctl import threadpool_limits
 
     try:
-        expected, do = work.open_once()
+        expected, do = _shared(work)
         if expected != versions():
             raise _differ("a worker that came later", versions(), expected)
         threadpool_limits(1)  # for ever: the process belongs to a worker
@@ -290,26 +285,25 @@ class Cluster(Executor):
         with self._reached():
             self._client.wait_for_workers(1, timeout=CONNECT)
             try:
-                there = {"the scheduler": self._client.run_on_scheduler(versions)}
-                there |= {f"worker {name}": found for name, found in self._client.run(versions).items()}
+                there = self._client.run(versions)
             except OSError:
                 raise
             except Exception:  # an ImportError, or a text that says so
                 raise ImportError from None
         for who, found in there.items():
             if found != versions():
-                raise _differ(who, found, versions())
+                raise _differ(f"worker {who}", found, versions())
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Disconnect from the cluster, which keeps running."""
         _close(self._client, LOOK)
 
 
+@dataclass(frozen=True, repr=False)
 class _Unseen:
     """Work for an executor, of which no log shows the data bound into it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    function: Callable[..., Any]
 
     def __call__(self, item: Any) -> Any:
         return self.function(item)
@@ -333,10 +327,6 @@ def _connect(address: str) -> Any:
         raise MissingExtra("a cluster needs distributed: pip install 'elsewhere[dask]'.") from None
     connect: Any = DaskClient  # untyped
     what = 'give the address of a Dask scheduler, such as "tls://host:8786"'
-    if not isinstance(address, str) or not address:
-        raise InvalidParameter(
-            f"`address` must be that of a Dask scheduler, got {address!r}: {what}.", parameter="address"
-        )
     client = connect.__new__(connect)
     try:
         with warnings.catch_warnings():

@@ -19,7 +19,8 @@ The letters of parameters are the paper's; E-numbers stand in docs/readings.md.
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -28,7 +29,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -39,6 +39,7 @@ PANELS = READ, MODEL, PRIVACY, EXPERT = "Reading", "Model", "Privacy", "Expert"
 OUT = ("-o", "--out")
 DELTA = 1e-6  # of a certificate, where none is given
 LONGEST_SHOWN = 80  # characters of a value in a message
+FRAME = "^(Value error, )?(Input should be )?"  # of pydantic around what a value should be
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Option:
     What the command line shows of a parameter.
 
     `flags` are by default the name, as --name. `parameter` is its name in the library, where that is another one.
-    `values` says which are right, where type and limits do not. A `secret` value is shown in no message.
+    A `secret` value is shown in no message.
     """
 
     help: str
@@ -56,7 +57,6 @@ class Option:
     panel: str | None = None
     argument: bool = False
     parameter: str | None = None
-    values: str | None = None
     secret: bool = False
 
 
@@ -97,21 +97,23 @@ class Settings(BaseModel):
         try:
             self.__pydantic_validator__.validate_python(plain, strict=strict, self_instance=self)
         except ValidationError as error:
-            names = list(dict.fromkeys(str(fault["loc"][0]) for fault in error.errors(include_url=False)))
-            raise self._refusal(names, plain) from None
+            faults = error.errors(include_url=False)
+            name = str(faults[0]["loc"][0])
+            right = dict.fromkeys(re.sub(FRAME, "", fault["msg"]) for fault in faults if fault["loc"][0] == name)
+            raise self._refusal(name, ", or ".join(right), plain.get(name)) from None
 
     @classmethod
-    def _refusal(cls, names: Sequence[str], values: Mapping[str, Any]) -> InvalidParameter:
-        """Return the error for the parameters of these names, all of them in one message."""
-        unknown = [name for name in names if name not in cls.model_fields]
-        if unknown:
-            return unknown_parameter(unknown[0], cls.model_fields)
-        sentences = []
-        for name in names:
-            field = cls.model_fields[name]
-            given = "" if option_of(field).secret else f", got {_shown(values.get(name))}"
-            sentences.append(f"`{name}` must be {allowed(field)}{given}.")
-        return InvalidParameter(" ".join(sentences), parameter=names[0])
+    def _refusal(cls, name: str, right: str, value: Any) -> InvalidParameter:
+        """Return the error for a parameter and what it must be."""
+        if name not in cls.model_fields:
+            return unknown_parameter(name, cls.model_fields)
+        given = "" if option_of(cls.model_fields[name]).secret else f", got {_shown(value)}"
+        return InvalidParameter(f"`{name}` must be {right}{given}.", parameter=name)
+
+    @classmethod
+    def options(cls) -> dict[str, FieldInfo]:
+        """Return what a command that takes these settings shows."""
+        return cls.model_fields
 
     def changed(self, **values: Any) -> Self:
         """Return the same settings with these values."""
@@ -127,49 +129,7 @@ def unknown_parameter(name: str, names: Iterable[str]) -> InvalidParameter:
 
 def option_of(field: FieldInfo) -> Option:
     """Return what the command line shows of a field."""
-    return next((part for part in _metadata(field) if isinstance(part, Option)), Option(""))
-
-
-def allowed(field: FieldInfo) -> str:
-    """
-    Return which values are right for a field, in words.
-
-    Examples
-    --------
-    >>> [allowed(Paper.model_fields[name]) for name in ("par_s", "k", "against")]
-    ['in [0, 1]', 'a whole number, at least 1', 'one of "own", "all"']
-
-    """
-    if (words := option_of(field).values) is not None:
-        return words
-    limits = [part for part in _metadata(field) if isinstance(part, (Ge, Gt, Le, Lt))]
-    # None is what is left out
-    return ", or ".join(_kind(kind, limits) for kind in kinds(field.annotation) if kind is not NoneType)
-
-
-def _kind(kind: Any, limits: Sequence[Any]) -> str:
-    """Return the values of one type within limits."""
-    if get_origin(kind) is Literal:
-        choices = [f'"{each}"' for each in get_args(kind)]
-        return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
-    if kind in (int, float):
-        low = next((part for part in limits if isinstance(part, (Ge, Gt))), None)
-        high = next((part for part in limits if isinstance(part, (Le, Lt))), None)
-        ends = [
-            f"{word} {getattr(limit, name):,}"
-            for limit in (low, high)
-            for name, word in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))
-            if hasattr(limit, name)
-        ]
-        if kind is float and isinstance(low, (Ge, Gt)) and isinstance(high, (Le, Lt)):
-            left = f"[{low.ge:g}" if isinstance(low, Ge) else f"({low.gt:g}"
-            right = f"{high.le:g}]" if isinstance(high, Le) else f"{high.lt:g})"
-            return f"in {left}, {right}"
-        return ", ".join(["a whole number" if kind is int else "a number", *([" and ".join(ends)] if ends else [])])
-    if get_origin(kind) is tuple:
-        return f"a tuple, each {_kind(get_args(kind)[0], ())}"
-    names = {bool: "True or False", str: "a text", Path: "a path", timedelta: "a timedelta"}
-    return names.get(kind, getattr(kind, "__name__", str(kind)))
+    return next((part for part in field.metadata if isinstance(part, Option)), Option(""))
 
 
 def kinds(annotation: Any) -> Iterator[Any]:
@@ -183,14 +143,6 @@ def kinds(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _metadata(field: FieldInfo) -> Iterator[Any]:
-    """Yield what is annotated to the type of a field or to the types of its union."""
-    yield from field.metadata
-    for kind in get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else ():
-        for part in get_args(kind)[1:] if get_origin(kind) is Annotated else ():
-            yield from part.metadata if isinstance(part, FieldInfo) else (part,)
-
-
 def _shown(value: Any) -> str:
     """Return a value for a message; of arrays and tables only what they are."""
     if not isinstance(value, (str, int, float, tuple, list, NoneType, timedelta, Path)):
@@ -201,7 +153,7 @@ def _shown(value: Any) -> str:
 
 def _directives(value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"([^%]|%[aAbBdfHIjmMpSyYzZ%T])*%[dmyYjHMS].*", value):
-        raise ValueError("no format of dates")
+        raise ValueError('a format such as "%d.%m.%Y %H:%M"')
     return value
 
 
@@ -209,8 +161,15 @@ def _codec(value: str | None) -> str | None:
     try:
         codecs.lookup(value or "utf-8")
     except LookupError:
-        raise ValueError("no encoding") from None
+        raise ValueError('an encoding that Python knows, like "cp1252"') from None
     return value
+
+
+def _several(value: Any) -> Any:
+    """Return a text with commas, a list or a set as a tuple."""
+    if isinstance(value, str) and not value.isdecimal():
+        return tuple(value.split(","))
+    return tuple(value) if isinstance(value, (list, set)) else value
 
 
 # ---- options that several groups have
@@ -234,19 +193,8 @@ kappa_option = partial(models, help="Number of semantic classes.", metavar="N|au
 k_option = partial(
     keeps, help="People for whom a fake is plausible: its seed and alternates (E52).", metavar="N", flags=("-k",), ge=1
 )
-eps_option = partial(
-    keeps, help="Certified: odds about anybody change by at most e^X; by default 4.", metavar="X", gt=0, le=10
-)
-delta_option = partial(
-    keeps, help="Certified: except with this probability; by default 1e-6.", metavar="X", gt=0, le=0.01
-)
-days_option = partial(
-    option,
-    help="Certified: days that every fake lives, whatever people have; by default 1.",
-    metavar="N",
-    ge=1,
-    le=60,
-)
+eps_option = partial(keeps, 4.0, "Certified: odds about anybody change by at most e^X; by default 4.", "X", gt=0, le=10)
+delta_option = partial(keeps, DELTA, "Certified: except with this probability; by default 1e-6.", "X", gt=0, le=0.01)
 
 
 # ---- reading
@@ -268,13 +216,10 @@ class Reading(Settings):
     cells: int | None = reads(None, "Most places; by default 20,000, and 400 where they are merged.", "N", ge=1)
     unit: Literal["person", "trip", "vehicle-day"] | None = reads(None, "Who a user is; by default the file tells.")
     date_format: Annotated[str | None, AfterValidator(_directives)] = reads(
-        None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT", values='a format such as "%d.%m.%Y %H:%M"'
+        None, 'How dates are written, such as "%d.%m.%Y %H:%M".', "FORMAT"
     )
     encoding: Annotated[str | None, AfterValidator(_codec)] = reads(
-        None,
-        "Encoding of a text file that is not UTF-8.",
-        "NAME",
-        values='an encoding that Python knows, like "cp1252"',
+        None, "Encoding of a text file that is not UTF-8.", "NAME"
     )
     interval: float = reads(15, "Seconds between two points of a line of points.", "X", gt=0, le=86400)
     grid: str | None = reads(
@@ -295,25 +240,15 @@ class Method(Settings):
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def _refusal(cls, names: Sequence[str], values: Mapping[str, Any]) -> InvalidParameter:
-        """Return the error for these parameters; it says which method has a parameter that this one has not."""
-        for name in names:
-            for other in (Life, Paper, Certified):
-                if name not in cls.model_fields and name in other.model_fields:
-                    way = "give `eps`" if other is Certified else f'use method "{other.name}"'
-                    return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
-            if name not in cls.model_fields:
-                return unknown_parameter(name, [*cls.model_fields, *Making.model_fields])
-        return super()._refusal(names, values)
-
-    def changed_by_texts(self, texts: Mapping[str, str]) -> Self:
-        """Return the same method with parameters as a command line has them: none for None, commas in a tuple."""
-        values: dict[str, Any] = {n: None if text.lower() == "none" else text for n, text in texts.items()}
-        for name, field in type(self).model_fields.items():
-            text, has_tuple = values.get(name), any(get_origin(kind) is tuple for kind in kinds(field.annotation))
-            if has_tuple and text is not None and not text.isdigit():
-                values[name] = tuple(word for word in re.split(r"[\s,()\[\]]+", text) if word)
-        return self.of_texts({**dict(self), **values})
+    def _refusal(cls, name: str, right: str, value: Any) -> InvalidParameter:
+        """Return the error for a parameter; it says which method has one that this method has not."""
+        for other in (Life, Paper, Certified):
+            if name not in cls.model_fields and name in other.model_fields:
+                way = "give `eps`" if other is Certified else f'use method "{other.name}"'
+                return InvalidParameter(f"`{name}` is not read here: {way}.", code="E_NOT_READ", parameter=name)
+        if name not in cls.model_fields:
+            return unknown_parameter(name, [*cls.model_fields, *Job.model_fields, *Reading.model_fields])
+        return super()._refusal(name, right, value)
 
 
 class Life(Method):
@@ -321,51 +256,53 @@ class Life(Method):
 
     name = "life"
     k: int = k_option(10)
-    par_s: float = option(0.1, "Largest similarity of a fake life and its seed's (E51, E75).", ge=0, le=1)
-    par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51, E77).", ge=0, le=1)
-    max_tries: int = option(20, "Attempts for each life (E63).", ge=1)
+    par_s: float = experts(0.1, "Largest similarity of a fake life and its seed's (E51, E75).", ge=0, le=1)
+    par_d: float = experts(0.1, "Largest difference in similarity to seed and alternates (E51, E77).", ge=0, le=1)
+    max_tries: int = experts(20, "Attempts for each life (E63).", ge=1)
 
 
 class Paper(Method):
     """The parameters of the paper's own method, on slots."""
 
     name = "paper"
-    periods: Periods | tuple[float, ...] = option(1, "Parts of the day that moves are learnt in (E5, E24).")
-    c_min: int = option(1, "Least places in a class (E30).", ge=1)
-    epsilon: float = option(0.01, "Share of smoothing by distance (E34).", gt=0, allow_inf_nan=False)
-    n_min: int = option(5, "Least moves of a place by which its moves are learnt (E37).", ge=1)
-    sampler: Literal["viterbi", "ffbs"] = option("viterbi", "How a trace is drawn from candidate sets (E46, E49).")
-    par_c: float = option(0.25, "Share of the places removed from each class (E39).", ge=0, lt=1)
-    par_m: float = option(0.75, "Reach of merging at boundaries (E42).", ge=0, lt=1)
-    par_l: float = option(1.0, "Probability that the true place is removed (E40).", ge=0, le=1)
-    par_v: float = option(4.0, "Randomness of the decoder (E46).", ge=1, allow_inf_nan=False)
-    par_s: float = option(0.1, "Largest similarity of fake and seed (E51).", ge=0, le=1)
-    par_i: int = option(0, "Most places that fake and seed share (E50).", ge=0)
-    par_d: float = option(0.1, "Largest difference in similarity to seed and alternates (E51).", ge=0, le=1)
+    periods: Annotated[Periods | tuple[float, ...], BeforeValidator(_several)] = experts(
+        1, "Parts of the day that moves are learnt in (E5, E24)."
+    )
+    c_min: int = experts(1, "Least places in a class (E30).", ge=1)
+    epsilon: float = experts(0.01, "Share of smoothing by distance (E34).", gt=0, allow_inf_nan=False)
+    n_min: int = experts(5, "Least moves of a place by which its moves are learnt (E37).", ge=1)
+    sampler: Literal["viterbi", "ffbs"] = experts("viterbi", "How a trace is drawn from candidate sets (E46, E49).")
+    par_c: float = experts(0.25, "Share of the places removed from each class (E39).", ge=0, lt=1)
+    par_m: float = experts(0.75, "Reach of merging at boundaries (E42).", ge=0, lt=1)
+    par_l: float = experts(1.0, "Probability that the true place is removed (E40).", ge=0, le=1)
+    par_v: float = experts(4.0, "Randomness of the decoder (E46).", ge=1, allow_inf_nan=False)
+    par_s: float = experts(0.1, "Largest similarity of fake and seed (E51).", ge=0, le=1)
+    par_i: int = experts(0, "Most places that fake and seed share (E50).", ge=0)
+    par_d: float = experts(0.1, "Largest difference in similarity to seed and alternates (E51).", ge=0, le=1)
     k: int = k_option(2)
-    against: Literal["own", "all"] = option("own", "Tests against the own seed, or all seeds (E15).")
-    min_sim: float | None = option(None, "Least similarity of fake and seed (E56).", ge=0, le=1)
-    max_tries: int = option(50, "Attempts for each fake (E63).", ge=1)
+    against: Literal["own", "all"] = experts("own", "Tests against the own seed, or all seeds (E15).")
+    min_sim: float | None = experts(None, "Least similarity of fake and seed (E56).", ge=0, le=1)
+    max_tries: int = experts(50, "Attempts for each fake (E63).", ge=1)
 
 
 class Certified(Method):
     """What a certificate rests on."""
 
     name = "certified"
-    eps: float = eps_option(4.0)
-    delta: float = delta_option(DELTA)
-    days: int = days_option(1)
+    eps: float = eps_option()
+    delta: float = delta_option()
+    days: int = experts(
+        1, "Certified: days that every fake lives, whatever people have; by default 1.", "N", ge=1, le=60
+    )
 
 
-# put together without a check, which would double the time of `elsewhere --help`; the tests check them
-METHODS: dict[str, Method] = {"life": Life.model_construct(), "paper": Paper.model_construct()}
-PARAMETERS = tuple(dict.fromkeys(name for method in (Life, Paper, Certified) for name in method.model_fields))
+METHODS: dict[str, type[Method]] = {"life": Life, "paper": Paper}
 
 
 def method_of(method: str | Method, *, eps: float | None = None, delta: float = DELTA, **parameters: Any) -> Method:
     """Return a method by name, or as it is, with some parameters changed; with `eps` the certified one."""
     if not isinstance(method, Method):
-        method = METHODS[MethodOptions(method=method).method]  # type: ignore[arg-type]  # checked there
+        method = METHODS[MethodOptions(method=method).method]()  # type: ignore[arg-type]  # checked there
     if eps is not None:
         return Certified(eps=eps, delta=delta, **parameters)
     return method.changed(**parameters, **({} if delta == DELTA else {"delta": delta}))
@@ -390,18 +327,11 @@ class Making(Settings):
     workers: int = experts(2, "Threads; the result does not depend on it.", "N", ge=1)
 
 
-def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, set)) else value
-
-
 class Job(Making):
     """What `synthesize` takes beside a method and a `Reading`."""
 
     also: Annotated[tuple[Form, ...], BeforeValidator(_several)] = option(
-        (), "Write the fakes in this form too; repeatable.", "|".join(get_args(Form))
-    )
-    private: Path | None = option(
-        None, "Folder for what only you may see; by default DIR-private.", "DIR2", strict=False
+        (), "Write the fakes in these forms too: gpx, geojson, sglt.", "FORM,..."
     )
     laboratory: bool = experts(
         False,
@@ -422,38 +352,39 @@ class Job(Making):
 
 
 class MethodOptions(Settings):
-    """Which method a command takes, and how it is changed; `seed` makes a laboratory run."""
+    """Which method a command takes, with its `parameters` as texts; `seed` makes a laboratory run."""
 
     method: MethodName = option("life", "How fakes are made.")
-    k: int | None = k_option(None)
-    eps: float | None = eps_option(None)
-    delta: float | None = delta_option(None)
-    days: int | None = days_option(None)
-    parameters: tuple[str, ...] = experts(
-        (), "Any other parameter of the method, e.g. --set par_s=.2; repeatable.", "NAME=VALUE", ("--set",)
-    )
+    parameters: Mapping[str, str] = {}
     seed: int | None = seed_option(
         None, "Laboratory run: repeatable, stamped as such, refused for publishing.", panel=EXPERT
     )
 
+    @classmethod
+    def options(cls) -> dict[str, FieldInfo]:
+        """Return method, seed and every parameter of a method, which is as the method has it where it is not given."""
+        shown = {name: field for name, field in cls.model_fields.items() if name != "parameters"}
+        for field_of in (Life.model_fields, Paper.model_fields, Certified.model_fields):
+            for name, field in field_of.items():
+                shown.setdefault(name, copy(field)).default = None
+        return shown
+
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, Any]) -> Self:
+        """Return the settings that stand on a command line; parameters are checked when their method is `chosen`."""
+        own = {name: text for name, text in texts.items() if name in cls.model_fields}
+        return super().of_texts({**own, "parameters": {n: text for n, text in texts.items() if n not in own}})
+
     def chosen(self) -> Method:
-        """Return the method with all options applied; with `eps` the certified one."""
-        texts = {}
-        for word in self.parameters:
-            name, equals, texts[name] = word.partition("=")
-            if not equals or not name:
-                raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.", parameter="parameters")
-        own = {name: getattr(self, name) for name in ("k", "eps", "delta", "days")}
-        given = {name: value for name, value in own.items() if value is not None}
-        if both := sorted(given.keys() & texts.keys()):
-            raise InvalidParameter(f"`{both[0]}` is given twice: leave out its --set.", parameter=both[0])
-        return method_of(self.method, eps=given.pop("eps", None)).changed_by_texts(texts).changed(**given)
+        """Return the method with its parameters; with `eps` the certified one."""
+        kind = Certified if "eps" in self.parameters else METHODS[self.method]
+        return kind.of_texts(self.parameters)
 
 
 class Answer(Settings):
     """What every command takes that writes files."""
 
-    force: bool = option(False, "Write into DIR even so, replacing files of the same names.")
+    force: bool = option(False, "Replace DIR; what it holds is kept beside it.")
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 
@@ -495,14 +426,14 @@ class Plan(Settings):
     """What `plan` takes beside a `Reading`."""
 
     source: Path = source_option(...)
-    eps: float = eps_option(4.0)
-    delta: float = delta_option(DELTA)
+    eps: float = eps_option()
+    delta: float = delta_option()
     noisy: bool = option(False, "Count people with noise of eps .1, so that others may see the plan; needs a map.")
     as_json: bool = option(False, "One JSON object on stdout, for machines.", flags=("--json",))
 
 
-class Compared(Judging):
-    """Real people and fakes of them."""
+class Evaluate(Judging):
+    """What `evaluate` takes beside a `Reading`: real people and fakes of them."""
 
     real: Path = option(..., "Real traces, in any form that `synthesize` reads.", "FILE")
     fakes: Path = option(..., "Fakes of any tool, in any such form; or a folder of `synthesize`.", "FILE|DIR")
@@ -512,11 +443,7 @@ class Compared(Judging):
     holdout: Path | None = option(None, "Real people who never met the generator, to compare with.", "FILE")
 
 
-class Evaluate(Compared):
-    """What `evaluate` takes beside a `Reading`."""
-
-
-class Audit(Compared):
+class Audit(Evaluate):
     """What `audit` takes beside a `Reading`."""
 
     attacks: str = option("all", "all, or ids such as A2,A5.", "ID,...")
@@ -524,7 +451,7 @@ class Audit(Compared):
 
 def _numbers_of_fakes(value: str) -> str:
     if not all(word.isdecimal() and 1 <= int(word) <= 1000 for word in value.split(",")):
-        raise ValueError("no numbers of fakes")
+        raise ValueError("whole numbers in 1 .. 1000 with commas between")
     return value
 
 
@@ -533,9 +460,7 @@ class Lbs(Judging):
 
     real: Path | None = option(None, "Real traces of two days; by default 60 people of a simulated town.", "FILE")
     per_seed: int = option(20, "Fakes of the paper's method made of each user.", "N", ge=1)
-    n_fakes: Annotated[str, AfterValidator(_numbers_of_fakes)] = option(
-        "1,5,10", "Fakes sent along.", "N,...", values="whole numbers in 1 .. 1000 with commas between"
-    )
+    n_fakes: Annotated[str, AfterValidator(_numbers_of_fakes)] = option("1,5,10", "Fakes sent along.", "N,...")
     beta: float = experts(0.5, "Probability that a slot is exposed.", "X", gt=0, le=1)
 
 

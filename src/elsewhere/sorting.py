@@ -39,13 +39,7 @@ def number_keys(keys: Ints) -> tuple[Ints, Ints]:
     [[3, 5, 8], [0, 1, 0, 2]]
 
     """
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    number = np.empty(len(keys), dtype=np.int64)
-    number[order] = np.cumsum(new) - 1
-    return ordered[new], number
+    return np.unique(keys, return_inverse=True)
 
 
 def count_users(user: NDArray[np.integer], r: NDArray[np.integer], R: int) -> Ints:

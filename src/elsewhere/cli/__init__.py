@@ -20,7 +20,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -31,9 +31,9 @@ from typer.core import TyperGroup
 
 from elsewhere._version import __version__
 from elsewhere.cli.commands import GROUPS, synthesize
-from elsewhere.cli.output import as_typed
-from elsewhere.errors import ElsewhereError, Interrupted
-from elsewhere.settings import PANELS, PARAMETERS, Settings, kinds, option_of
+from elsewhere.cli.output import TYPED, flags_of, typed
+from elsewhere.errors import ElsewhereError
+from elsewhere.settings import PANELS, Settings, kinds, option_of
 
 HOUSE = Path(__file__).resolve().parents[1]
 INTERNAL = 70
@@ -53,43 +53,25 @@ COMMANDS = tuple(command for group in GROUPS.values() for command in group)
 class Door(TyperGroup):
     """The group of all commands; whatever a command raises ends here."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, args: Any = None, prog_name: Any = None, *given: Any, **more: Any) -> Any:
         """Run one command line; exit with its status, or return its result outside standalone mode."""
 
         def run() -> Any:
-            return super(Door, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            return super(Door, self).main(args, prog_name, *given, **more | {"standalone_mode": False})
 
-        if not standalone_mode:
+        if not more.get("standalone_mode", True):
             return run()
         words = list(sys.argv[1:] if args is None else args)
         words = words[: words.index("--") if "--" in words else None]
-        options = OPTIONS.get(next((word for word in words if word in self.commands), ""), {})
         as_json = "--json" in words
         with warnings.catch_warnings(), _stoppable() as stops:
             warnings.showwarning = _show_warning  # type: ignore[assignment]  # it is called by position
             try:
                 status = run()
-            except ElsewhereError as error:
-                sys.exit(_refuse(error, as_json, options))
-            except typer.Abort as error:
-                sys.exit(_refuse(_stopped(signal.SIGINT, error), as_json, options))
             except Exception as error:
-                if stops:  # within a callback of a library it comes out as that library's error
-                    sys.exit(_refuse(_stopped(stops[0], error), as_json, options))
-                if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
-                    usage = ElsewhereError(f"{error.format_message()} Try --help.", code="E_USAGE")
-                    sys.exit(_refuse(usage, as_json, options))
                 if os.environ.get("ELSEWHERE_DEBUG"):
                     traceback.print_exc()
-                sys.exit(_refuse(_fault(error), as_json, options))
+                sys.exit(_refuse(_told(error, stops), as_json))
         sys.exit(status or 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -120,13 +102,11 @@ def front(
 # ---- errors
 
 
-def _refuse(error: ElsewhereError, as_json: bool, options: dict[str, str]) -> int:
+def _refuse(error: ElsewhereError, as_json: bool) -> int:
     """Say what is wrong, with the option that gives the parameter, and return the exit status."""
-    option = options.get(error.parameter or "")
+    option, told = TYPED.get(error.parameter or ""), typed(str(error.args[0]))
     # a note is what was added on the way: what has been kept, and where
     notes = [str(note) for note in getattr(error, "__notes__", [])]
-    told = str(error.args[0])
-    told = told if error.code == "E_PARAM" else as_typed(told)  # a value out of range has its option behind
     message = " ".join([told, *([f"({option})"] if option and option not in told else []), *notes])
     # a file name may hold a newline or an escape sequence (B60): one line stays one line
     line = "".join(c if c.isprintable() else " " for c in message)
@@ -137,8 +117,18 @@ def _refuse(error: ElsewhereError, as_json: bool, options: dict[str, str]) -> in
     return error.exit_status
 
 
-def _fault(error: Exception) -> ElsewhereError:
-    """Return what is said of a fault of ours: its own words may quote a trace, so only its kind and line are shown."""
+def _told(error: Exception, stops: list[int]) -> ElsewhereError:
+    """
+    Return what is said of any error.
+
+    Of a fault of ours only kind and line are shown: its own words may quote a trace.
+    """
+    if isinstance(error, ElsewhereError):
+        return error
+    if stops or isinstance(error, typer.Abort):  # within a callback of a library it comes out as that library's error
+        return _stopped(stops[0] if stops else signal.SIGINT, error)
+    if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
+        return ElsewhereError(f"{error.format_message()} Try --help.", code="E_USAGE")
     ours = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(HOUSE)]
     where = f"{Path(ours[-1].filename).relative_to(HOUSE.parent).as_posix()}:{ours[-1].lineno}"
     words = f"{type(error).__name__} at {where}, a fault of elsewhere; ELSEWHERE_DEBUG=1 shows the traceback."
@@ -148,7 +138,7 @@ def _fault(error: Exception) -> ElsewhereError:
 def _stopped(signum: int, error: BaseException) -> ElsewhereError:
     """Return what is said of a command that a signal stopped."""
     by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
-    return _with_status(Interrupted(f"stopped by {by}."), 128 + signum, error)
+    return _with_status(ElsewhereError(f"stopped by {by}.", code="E_INTERRUPTED"), 128 + signum, error)
 
 
 def _with_status(error: ElsewhereError, status: int, cause: BaseException) -> ElsewhereError:
@@ -187,7 +177,7 @@ def _stoppable() -> Iterator[list[int]]:
 def _show_warning(message: Warning | str, _category: type[Warning], filename: str, *_where: Any) -> None:
     # what other libraries warn of may quote the data
     if Path(filename).is_relative_to(HOUSE) or os.environ.get("ELSEWHERE_DEBUG"):
-        typer.echo(f"warning: {message}", err=True)
+        typer.echo(f"warning: {typed(str(message))}", err=True)
 
 
 # ---- options of commands, from the settings that they take
@@ -196,13 +186,7 @@ def _show_warning(message: Warning | str, _category: type[Warning], filename: st
 def _fields(command: Callable[..., None]) -> dict[str, FieldInfo]:
     """Return the options of a command: those of all settings that are its arguments."""
     groups = [parameter.annotation for parameter in inspect.signature(command).parameters.values()]
-    return {name: field for group in reversed(groups) for name, field in group.model_fields.items()}
-
-
-def _flags(name: str, field: FieldInfo) -> tuple[str, ...]:
-    if field.annotation is bool and field.default:
-        return (f"--{name}/--no-{name}",)
-    return option_of(field).flags or (f"--{name.replace('_', '-')}",)
+    return {name: field for group in reversed(groups) for name, field in group.options().items()}
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
@@ -210,17 +194,15 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     about, types = option_of(field), list(kinds(field.annotation))
     choices = [str(each) for kind in types if get_origin(kind) is Literal for each in get_args(kind)]
     shown: dict[str, Any] = {"help": about.help, "rich_help_panel": about.panel}
-    shown["metavar"] = about.metavar or ("|".join(choices) or None)
+    shown["metavar"] = about.metavar or "|".join(choices) or ("N" if int in types else "X" if float in types else None)
     kind: Any = str
     default = ... if field.is_required() else None if field.default in (None, ()) else str(field.default)
     if bool in types:
         kind, default = bool, field.default
-    elif any(get_origin(each) is tuple for each in types):
-        kind = list[str]
     if about.argument:
         info = typer.Argument(show_default=False, **shown)
     else:
-        info = typer.Option(*_flags(name, field), show_default=not field.is_required(), **shown)
+        info = typer.Option(*flags_of(name, field), show_default=not field.is_required(), **shown)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -242,10 +224,10 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
     parameters = [_parameter(name, field) for name, field in sorted(_fields(command).items(), key=_place)]
 
     def run(**texts: Any) -> None:
-        given = {name: text for name, text in texts.items() if text is not None and text != []}
+        given = {name: text for name, text in texts.items() if text is not None}
         command(
             **{
-                word: group.of_texts({name: given[name] for name in group.model_fields if name in given})
+                word: group.of_texts({name: given[name] for name in group.options() if name in given})
                 for word, group in groups.items()
             }
         )
@@ -255,26 +237,11 @@ def _runnable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _options(command: Callable[..., None]) -> dict[str, str]:
-    """Return the option of a command by which each parameter of the library is given."""
-    fields = _fields(command)
-    by_set = {name: f"--set {name}" for name in PARAMETERS} if "parameters" in fields else {}
-    own = {name: option_of(field).metavar or name for name, field in fields.items() if option_of(field).argument}
-    own |= {
-        each: max(_flags(name, field), key=len).split("/")[0]
-        for name, field in fields.items()
-        if not option_of(field).argument
-        for each in (name, option_of(field).parameter or name)
-    }
-    return by_set | own
-
-
 def _paragraphs(command: Callable[..., None]) -> str:
     """Return the docstring of a command with one line for each paragraph: the terminal breaks them."""
     return "\n\n".join(" ".join(each.split()) for each in (inspect.getdoc(command) or "").split("\n\n"))
 
 
-OPTIONS = {command.__name__: _options(command) for command in COMMANDS}
 app = typer.Typer(cls=Door, epilog=f"{WHICH}\n\n{EXITS}", add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True, help=_paragraphs(front))(front)
 for title, group in GROUPS.items():

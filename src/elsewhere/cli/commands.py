@@ -7,41 +7,27 @@ Heavy imports are inside the functions; errors are left to the door (`cli/__init
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rich.markdown import Markdown
 
 from elsewhere import settings
 from elsewhere.cli import output
 from elsewhere.cli.output import progress, say
 from elsewhere.errors import InvalidTraces
-from elsewhere.files import check_folder, whole_folder, write_folder
+from elsewhere.files import check_folder, whole_folders, write_folder
 from elsewhere.settings import Reading
 
 if TYPE_CHECKING:
     import numpy as np
 
     from elsewhere.data.visits import Visits
-    from elsewhere.evaluation.reproduce import Reproduction
-    from elsewhere.scale import Cluster
-    from elsewhere.serve.run import Started
 
 ELSEWHERE = 0.2  # share of the fakes' records off the map of the real people, above which no verdict is worth a thing
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
-
-
-@contextmanager
-def cluster_at(address: str | None) -> "Iterator[Cluster | None]":
-    """Yield the cluster that `--dask` names, for the duration of a command."""
-    if address is None:
-        yield None
-        return
-    from elsewhere.scale import Cluster
-
-    with Cluster(address) as cluster:
-        yield cluster
 
 
 def rng_of(seed: int | None) -> Any:
@@ -124,8 +110,9 @@ def synthesize(given: settings.Synthesize, method: settings.MethodOptions, job: 
     """
     from elsewhere.run.synthesize import STAGES
     from elsewhere.run.synthesize import synthesize as whole_job
+    from elsewhere.scale import Cluster
 
-    with cluster_at(given.dask) as executor, progress(*STAGES) as told:
+    with Cluster(given.dask) if given.dask else nullcontext() as executor, progress(*STAGES) as told:
         result = whole_job(
             given.source,
             given.out,
@@ -155,7 +142,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
     from elsewhere.reports.page import preparation_page, write
 
     visits = read(given.source, reading)
-    with progress("writing"), whole_folder(given.out, force=given.force) as new:
+    with progress("writing"), whole_folders((given.out,), force=given.force) as (new,):
         write_visits(visits, new / "visits.parquet", like=Form("visits"))
         write(new / "prepare.html", preparation_page(visits))
     facts = {} if visits.preparation is None else visits.preparation.to_dict()
@@ -166,7 +153,7 @@ def prepare(given: settings.Input, reading: Reading) -> None:
 # ---- judge fakes
 
 
-def _sides(given: settings.Compared, reading: Reading) -> "tuple[Visits, Visits | None, Visits, np.ndarray | None]":
+def _sides(given: settings.Evaluate, reading: Reading) -> "tuple[Visits, Visits | None, Visits, np.ndarray | None]":
     """Return seeds, strangers, fakes and the seed of each fake, all on one map."""
     import numpy as np
 
@@ -221,15 +208,14 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
     Measure what fakes of any tool are good for, beside what other real people are.
 
     Fakes are compared with people of whom no fake was made: those of --holdout, or those of --real whom --links does
-    not name. With -o: evaluation.json.
+    not name. With -o: evaluate.json.
 
     Example: elsewhere evaluate --real real.csv --fakes out/fakes --links out/fakes-private/links.csv
     """
     from elsewhere.evaluation.usefulness import judge_usefulness
 
-    _check_out(given.out, given.force)
+    rng = begin(given)
     seeds, strangers, fakes, _ = _sides(given, reading)
-    rng = rng_of(given.seed)
     notes = output.left_out(fakes)
     if strangers is None:  # nobody says of whom fakes were made: halves of the people stand for seeds and strangers
         notes.append(
@@ -241,8 +227,7 @@ def evaluate(given: settings.Evaluate, reading: Reading) -> None:
     with progress("comparing"):
         result = judge_usefulness(seeds, strangers, fakes, rng=rng)
     record = {"command": "evaluate", **result.to_dict(), "notes": notes}
-    _write(given.out, {"evaluation.json": _json(record)}, given.force)
-    say(record, [*notes, *output.usefulness(result)], as_json=given.as_json)
+    finish(given, record, [*notes, *output.usefulness(result)])
 
 
 def audit(given: settings.Audit, reading: Reading) -> None:
@@ -256,15 +241,14 @@ def audit(given: settings.Audit, reading: Reading) -> None:
     """
     from elsewhere.evaluation.audit import audit as run
 
-    _check_out(given.out, given.force)
+    rng = begin(given)
     seeds, strangers, fakes, seed_index = _sides(given, reading)
     attacks = "all" if given.attacks == "all" else given.attacks.split(",")
     with progress("attacking") as told:
-        result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=told, rng=rng_of(given.seed))
+        result = run(seeds, strangers, fakes, seed_index, attacks=attacks, progress=told, rng=rng)
     notes = output.left_out(fakes)
     record = {"command": "audit", "attacks": result.to_dict(), "flagged": list(result.flagged), "notes": notes}
-    _write(given.out, {"audit.json": _json(record)}, given.force)
-    say(record, [*notes, *output.attacks(result)], as_json=given.as_json)
+    finish(given, record, [*notes, *output.attacks(result)])
 
 
 def lbs(given: settings.Lbs, reading: Reading) -> None:
@@ -275,8 +259,7 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
 
     Example: elsewhere lbs --real two_days.csv -o out/lbs
     """
-    _check_out(given.out, given.force)
-    rng = rng_of(given.seed)
+    rng = begin(given)
     from elsewhere.evaluation.lbs import judge_service, two_days
     from elsewhere.run.generate import generate_fakes
 
@@ -304,11 +287,13 @@ def lbs(given: settings.Lbs, reading: Reading) -> None:
             rng=rng,
         )
     record = {"command": "lbs", **result.to_dict()}
-    if given.out is not None:
+
+    def picture() -> dict[str, bytes]:
         from elsewhere.reports.charts import location_privacy, png
 
-        _write(given.out, {"lbs.png": png(location_privacy(record)), "lbs.json": _json(record)}, given.force)
-    say(record, output.lbs_tables(result), as_json=given.as_json)
+        return {"lbs.png": png(location_privacy(record))}
+
+    finish(given, record, output.lbs_tables(result), picture)
 
 
 def serve(given: settings.Serve) -> None:
@@ -322,28 +307,14 @@ def serve(given: settings.Serve) -> None:
     """
     from elsewhere.serve.run import serve as run
 
-    begun = False
-
-    def started(service: "Started") -> None:
+    def started(service: dict[str, Any]) -> None:
         """Say where the service is, and the owner's token, the first time."""
-        nonlocal begun
-        begun = True
-        lines = [
-            f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
-            f"{service.bucket} in a bucket",
-        ]
-        if service.laboratory:
-            lines.append("this is a laboratory pool: for trying things out, not for people")
-        if service.owner_token is not None:
-            lines.append(f"owner's token (shown only now, keep it): {service.owner_token}")
-        say(asdict(service), lines, as_json=given.as_json)
+        lines = ["serving {lives} lives at {url}, {free} of them given to nobody yet, {bucket} in a bucket"]
+        lines += ["this is a laboratory pool: for trying things out, not for people"] if service["laboratory"] else []
+        lines += ["owner's token (shown only now, keep it): {owner_token}"] if service["owner_token"] else []
+        say(service, [line.format(**service) for line in lines], as_json=given.as_json)
 
-    keywords = {name: value for name, value in given if name not in ("pool", "as_json")}
-    try:
-        run(given.pool, started=started, **keywords)
-    except KeyboardInterrupt:
-        if not begun:  # afterwards it is how a service ends
-            raise
+    run(given, started)
 
 
 # ---- the paper
@@ -359,8 +330,7 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
 
     Example: elsewhere reproduce two_days.csv -o out/reproduce
     """
-    _check_out(given.out, given.force)
-    rng, data = rng_of(given.seed), given.data
+    rng, data = begin(given), given.data
     from elsewhere.evaluation.reproduce import reproduce as run
 
     if data is None:
@@ -374,36 +344,38 @@ def reproduce(given: settings.Reproduce, reading: Reading) -> None:
     with progress("reproducing") as told:
         result = run(traces, per_seed=given.per_seed, kappa=given.kappa, progress=told, rng=rng)
     record = {"command": "reproduce", **result.to_dict()}
-    lines = output.reproduction_tables(result)
+
+    def pictures() -> dict[str, bytes]:
+        from elsewhere.reports.charts import png
+        from elsewhere.reports.paper_figures import paper_figures
+
+        files = {f"{name}.png": png(figure) for name, figure in paper_figures(result).items()}
+        shown = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
+        return {**files, "reproduce.md": (result.markdown() + shown).encode()}
+
+    finish(given, record, [Markdown(result.markdown())], pictures)
+
+
+def begin(given: settings.Judging) -> Any:
+    """Refuse, before any work, an output that could not be written; return the generator of the judge."""
     if given.out is not None:
-        files = _reproduction_files(result, record)
+        check_folder(given.out, force=given.force)
+    return rng_of(given.seed)
+
+
+def finish(
+    given: settings.Judging,
+    record: dict[str, Any],
+    renderables: list[Any],
+    more: Callable[[], dict[str, bytes]] = dict,
+) -> None:
+    """Write what a judge has found as COMMAND.json, and `more` files; say it."""
+    if given.out is not None:
+        found = (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
+        files = {**more(), f"{record['command']}.json": found}
         write_folder(given.out, files, force=given.force)
-        lines.append(f"wrote {', '.join(files)} into {given.out}")
-    say(record, lines, as_json=given.as_json)
-
-
-def _reproduction_files(result: "Reproduction", record: dict[str, Any]) -> dict[str, bytes]:
-    from elsewhere.reports.charts import png
-    from elsewhere.reports.paper_figures import paper_figures
-
-    files = {f"{name}.png": png(figure) for name, figure in paper_figures(result).items()}
-    pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
-    return {**files, "reproduce.md": (result.markdown() + pictures).encode(), "reproduce.json": _json(record)}
-
-
-def _check_out(out: Path | None, force: bool) -> None:
-    """Refuse, before any work, an output that could not be written."""
-    if out is not None:
-        check_folder(out, force=force)
-
-
-def _write(out: Path | None, files: dict[str, bytes], force: bool) -> None:
-    if out is not None:
-        write_folder(out, files, force=force)
-
-
-def _json(record: dict[str, Any]) -> bytes:
-    return (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()
+        renderables = [*renderables, f"wrote {', '.join(files)} into {given.out}"]
+    say(record, renderables, as_json=given.as_json)
 
 
 GROUPS: dict[str, tuple[Callable[..., None], ...]] = {

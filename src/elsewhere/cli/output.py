@@ -5,24 +5,61 @@ that is no terminal.
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
+from pydantic.fields import FieldInfo
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from elsewhere.settings import Reading
+from elsewhere import settings
+from elsewhere.settings import Settings, option_of
 
 if TYPE_CHECKING:
     from elsewhere.data.visits import Visits
-    from elsewhere.evaluation.reproduce import Reproduction
     from elsewhere.run.synthesize import Result
 
 QUIET = 30.0  # seconds between two lines of progress where stderr is no terminal
+
+
+def flags_of(name: str, field: FieldInfo) -> tuple[str, ...]:
+    """Return how an option is typed, the long form last."""
+    if field.annotation is bool and field.default:
+        return (f"--{name}/--no-{name}",)
+    return option_of(field).flags or (f"--{name.replace('_', '-')}",)
+
+
+# how parameters of the library are typed: a word in place of an argument, or the long form of an option
+TYPED = {
+    word: option_of(field).metavar or name if option_of(field).argument else flags_of(name, field)[-1].split("/")[0]
+    for group in vars(settings).values()
+    if isinstance(group, type) and issubclass(group, Settings)
+    for name, field in group.options().items()
+    for word in (name, option_of(field).parameter or name)
+}
+
+
+def typed(message: str) -> str:
+    """
+    Return a message of the library with its parameters as options are typed.
+
+    Examples
+    --------
+    >>> typed("choose another folder, or `force`; such as `grid=Tokyo`, `date_format` or `laboratory=True`.")
+    'choose another folder, or --force; such as --grid Tokyo, --date-format or --i-know.'
+
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found[2] if found[2] not in (None, "True") else ""
+        return f"{TYPED[found[1]]} {value}".strip() if found[1] in TYPED else found[0]
+
+    return re.sub(r'`(\w+)(?:="?([^`"]*)"?)?`', option, message)
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
@@ -33,7 +70,7 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
     console = Console(highlight=False)
     for renderable in renderables:
         if isinstance(renderable, str):
-            typer.echo(renderable)  # as it is: a path may hold brackets, and must not be broken into lines
+            typer.echo(typed(renderable))  # as it is: a path may hold brackets, and must not be broken into lines
         else:
             console.print(renderable)
 
@@ -45,7 +82,7 @@ def progress(*stages: str) -> Iterator[Callable[..., None]]:
 
     What it yields is called as `(stage, done, total)`, where there is one stage as `(done, total)`; it need not be.
     """
-    console, ended = Console(stderr=True), threading.Event()
+    console, told = Console(stderr=True), monotonic()
     now: list[Any] = [stages[0], 0, 0]
 
     def described() -> str:
@@ -53,37 +90,21 @@ def progress(*stages: str) -> Iterator[Callable[..., None]]:
         which = f"{stages.index(what) + 1} of {len(stages)}: " if len(stages) > 1 else ""
         return f"{which}{what}{f' {done}/{total}' if total else ''}"
 
-    def told(*where: Any) -> None:
-        now[:] = where if len(where) == len(now) else (stages[0], *where)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(described(), total=None)
 
-    if console.is_terminal:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        def show(*where: Any) -> None:
+            nonlocal told
+            before, now[:] = now[0], where if len(where) == len(now) else (stages[0], *where)
+            if now[0] != before:  # times are those of a stage
+                bar.reset(task)
+            bar.update(task, description=described(), completed=now[1], total=now[2] or None)
+            if bar.disable and monotonic() - told >= QUIET:
+                told = monotonic()
+                typer.echo(described(), err=True)
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(described(), total=None)
-
-            def show(*where: Any) -> None:
-                before = now[0]
-                told(*where)
-                if now[0] != before:  # times are those of a stage
-                    bar.reset(task)
-                bar.update(task, description=described(), completed=now[1], total=now[2] or None)
-
-            yield show
-        return
-
-    def tell() -> None:
-        while not ended.wait(QUIET):
-            typer.echo(described(), err=True)
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield told
-    finally:
-        ended.set()
-        teller.join()
+        yield show
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -145,7 +166,7 @@ def reading(visits: "Visits") -> list[str]:
     if prepared is not None:
         lines += [f"dropped: {n:,} {why}" for why, n in prepared.dropped.items()]
         lines += [f"columns left out: {', '.join(prepared.left_out)}"] if prepared.left_out else []
-        lines += map(as_typed, prepared.notes)
+        lines += prepared.notes
     return lines
 
 
@@ -155,42 +176,41 @@ def left_out(fakes: "Visits") -> list[str]:
     return [f"Of the fakes {n:,} records are not judged: {why}." for why, n in dropped.items()]
 
 
-def as_typed(message: str) -> str:
-    """Return a message with the options of reading as they are typed: `date_format` is --date-format."""
-    options = {name: f"--{name.replace('_', '-')}" for name in Reading.model_fields}
-    return re.sub(r"`(\w+)`", lambda word: options.get(word[1], word[0]), message)
+def tabled(names: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table for people."""
+    table = Table(*names, box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def usefulness(result: Any) -> list[Any]:
     """Return what fakes are good for, a line each, and the divergences of the field."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("Jensen-Shannon divergence", "fakes", "real people"):
-        table.add_column(name)
     from elsewhere.evaluation.measures import FIELD
 
-    divergences = result.divergences
-    for name, words in FIELD.items() if divergences else ():
-        table.add_row(words, *(number(divergences[side][name]) or "-" for side in ("fakes", "seeds")))
-    return [*result.in_words(), *([table] if divergences else [])]
+    if not (found := result.divergences):
+        return list(result.in_words())
+    rows = [
+        (words, *(number(found[side][name]) or "-" for side in ("fakes", "seeds"))) for name, words in FIELD.items()
+    ]
+    return [*result.in_words(), tabled(("Jensen-Shannon divergence", "fakes", "real people"), rows)]
 
 
 def attacks(result: Any) -> list[Any]:
     """Return three sentences, then a line per attack, the strongest first, and what those that were not run need."""
     from elsewhere.reports.claims import strongest_first, three_sentences
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in ("attack", "reached", "95 %", "control", "guessing", "outcome"):
-        table.add_column(name, overflow="fold")
+    rows = []
     ran = {name: f for name, f in result.to_dict().items() if f["status"] == "run"}
     for f in (ran[name] for name in strongest_first(ran)):
         between = "" if f["interval"] is None else " .. ".join(number(end) for end in f["interval"])
-        table.add_row(f["title"], number(f["main"]), between, number(f["control"]), number(f["baseline"]), f["outcome"])
+        rows.append((f["title"], number(f["main"]), between, number(f["control"]), number(f["baseline"]), f["outcome"]))
+    table = tabled(("attack", "reached", "95 %", "control", "guessing", "outcome"), rows)
     words = [f"{f.title}: {f.words}" for f in result.findings if f.learnt]
     lacking: dict[str, list[str]] = {}
     for f in result.findings:
         if f.main is None:
-            typed = f.needs.replace("`seed_index`", "--links").replace("`holdout`", "--holdout")
-            lacking.setdefault(typed, []).append(f.title)
+            lacking.setdefault(f.needs, []).append(f.title)
     absent = [f"not run, for want of {needs}: {'; '.join(titles)}" for needs, titles in lacking.items()]
     return [*three_sentences(result.to_dict(), {}), table, *words, *absent, *result.notes]
 
@@ -207,34 +227,16 @@ def lbs_tables(result: Any) -> list[Any]:
         f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
         f"slots, median over users (beta {sizes['beta']:g})"
     )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("decoys", "m", "sent", *result.adversaries, "m/(m+1)"):
-        table.add_column(name, no_wrap=True)
+    rows = []
     for g, generator in enumerate(result.generators):
         for i, m in enumerate(result.n_fakes):
             errors = (f"{result.figure(generator, m, adversary)['median']:.2f}" for adversary in result.adversaries)
             sent = f"{np.nanmedian(result.overhead[:, g, i, 0]):.1f}"
-            table.add_row(generator, str(m), sent, *errors, f"{m / (m + 1):.2f}")
+            rows.append((generator, str(m), sent, *errors, f"{m / (m + 1):.2f}"))
+    table = tabled(("decoys", "m", "sent", *result.adversaries, "m/(m+1)"), rows)
     legend = (
         "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
         "user, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
     return [opening, table, legend]
-
-
-def reproduction_tables(result: "Reproduction") -> list[Any]:
-    """Return the rows for people, then what disagrees, and why."""
-    beside = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("in the paper", "what", "paper", "here", "95 %", ""):
-        beside.add_column(name, no_wrap=name in ("", "95 %"))
-    mark = {True: "agrees", False: "differs", None: ""}
-    for row in result.rows:
-        figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
-        between = "" if row.interval is None else " .. ".join(number(v) for v in row.interval)
-        beside.add_row(row.place, row.what, *figures, between, mark[row.agrees])
-    differs = [f"differs: {row.what}: {row.why}" for row in result.rows if row.agrees is False]
-    agree = sum(row.agrees is True for row in result.rows)
-    others = sum(row.agrees is None for row in result.rows)
-    last = f"{agree} rows agree, {len(differs)} differ, {others} are facts of the data, or the product's way"
-    return [beside, *differs, last]

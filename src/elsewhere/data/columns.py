@@ -111,7 +111,7 @@ FINISHES = frozenset(
     "left".split()
 )
 TIMED = ARRIVAL | DEPARTURE | {"start", "started", "begin", "end", "ended"}  # alone, of a time as of a place
-FILLERS = {"trip", "ride", "call"}
+FILLERS = {"trip", "ride", "call", "session", "visit", "stay", "activity", "event", "connection", "association"}
 JOINED = (
     r"(?i)\b(start|strt|end|stop|orig|dest|pickup|dropoff|dep|arr)(?=(time|date|lat|lon|lng|zone|taz)(ms)?\b|station)|"
     r"\bstation(?=(lat|lon|name|id))|\b(pu|do)(?=location)|\b[od](?=(taz|zone)\b)|time(?=ms\b)"
@@ -358,10 +358,6 @@ def _by_name(found: Columns) -> None:
         if name is not None:
             found.take(target, name)
             found.vehicle |= role == "vehicle"
-    if not found.has("time", "utc", "slot"):  # a number of seconds that is as large as those of a day, no duration
-        within = [n for n in found.free("whole") if "time" in words_of(n) and 5 <= _hours(found, n) <= 19]
-        if len(within) == 1 and numbered:
-            found.take("slot", within[0])
     if "household" in roles:
         house = roles.pop("household")
         if "user" in roles and "user" not in found.requested and not found.vehicle:
@@ -383,11 +379,6 @@ def _by_name(found: Columns) -> None:
         roles["place"] = roles.pop("kind")  # a diary of activities
 
 
-def _hours(found: Columns, name: str) -> float:
-    """Return the median of a column in hours, in the unit that its name tells; 0 where it tells none."""
-    return float(np.median(numbers_of(found.samples[name]))) * seconds_of_unit(name) / 3600
-
-
 def _is_hhmm(found: Columns, name: str) -> bool:
     """Tell whether whole numbers are hhmm of several hours, most of four digits: numbers of places hardly are."""
     values = found.samples[name] if found.kinds[name] == "whole" else []
@@ -399,24 +390,18 @@ def _by_ends(found: Columns) -> None:
     """Give roles to columns that say where and when a trip begins and ends, or when a visit does."""
     for visits in (False, True)[: 1 if found.trips else 2]:
         ends: dict[str, str] = {}
-        spans: dict[str, dict[str, str]] = {}  # times at both ends of something else: "session_start"
         parts: dict[str, list[str]] = {}  # "start_hour" and "start_minute"
         for name in found.free():
             side, words = _side_of(name, visits)
             if not words and {*words_of(name)} & TIMED and _is_hhmm(found, name):
                 found.kinds[name] = "clock"
             role = _role_at_end(words, found.kinds[name]) if side is not None else None
-            if side is not None and role is None and found.kinds[name] in ("datetime", "epoch", "clock"):
-                spans.setdefault("".join(words), {})[f"{side}time"] = name
             if role is not None:
                 whole = f"{side}{role}"
                 if role == "time" and found.kinds[name] in COUNTED:
                     parts.setdefault(whole, []).append(name)
                 if whole not in ends or (role == "place" and normalize(name).endswith(SURELY)):
                     ends[whole] = name  # the id or zone of a place rather than its name
-        whole_spans = [pair for pair in spans.values() if len(pair) == 2]
-        if len(whole_spans) == 1 and not {"time", "end_time"} & ends.keys():
-            ends |= whole_spans[0]
         both = [role for role in ("lat", "lon", "point", "place") if role in ends and f"end_{role}" in ends]
         if both and both not in (["lat"], ["lon"]):
             break

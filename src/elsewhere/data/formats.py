@@ -51,7 +51,7 @@ DAY_NAME = re.compile(  # a date within the name of a file: 2024-05-01, 20240501
     r"(19|20)\d\d[-_.]?((0[1-9]|1[0-2])([-_.]?[0-3]\d([T_-]?\d{4,6})?)?(?!\d)|"
     r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)", re.ASCII
 )  # fmt: skip
-UNCLOSED = "rows with a quote that is not closed"
+MALFORMED = "rows with too many or too few fields"
 PLT = ("lat", "lon", "", "", "", "date", "clock")  # the others are of no use
 KNOWN = {
     "Foursquare TSMC2014": ("user", "venue", "category_id", "category", "lat", "lon", "offset_minutes", "utc"),
@@ -298,61 +298,21 @@ def _decode(block: bytes, piece: Piece, counts: Counter[str] | None = None) -> s
         return block.decode("cp1252", errors="replace")
 
 
-def _read_blocks(piece: Piece, dialect: _Dialect, counts: Counter[str], size: int = BLOCK) -> Iterator[bytes]:
-    """Yield the lines of a text, in blocks of whole rows."""
+def _read_blocks(piece: Piece) -> Iterator[bytes]:
+    """Yield the lines of a text, in blocks."""
     with unpack(piece) as stream:
         rest, total = stream.read(3).removeprefix(b"\xef\xbb\xbf"), 0
-        while more := stream.read(size):
+        while more := stream.read(BLOCK):
             total += len(more)
             if total > max(MOST_DOCUMENT, MOST_RATIO * piece.size):
                 raise InvalidTraces(f"{piece.name} unpacks to too many bytes.", code="E_TOO_LARGE")
             rest += more
-            at = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, -1) if b"\n" not in rest else -1) + 1
-            rows, unclosed = _close_quotes(rest[:at], dialect, counts)
-            rest = unclosed + rest[at:]
-            if len(rest) > LONGEST_LINE + BLOCK:
+            at = rest.rfind(b"\n") + 1
+            if len(rest) - at > LONGEST_LINE:
                 raise InvalidTraces(f"{piece.name} has a line of more than 10 MB.", code="E_TOO_LARGE")
-            yield rows
-        rows, unclosed = _close_quotes(rest, dialect, counts)
-        if unclosed:  # until the end of the text
-            counts[UNCLOSED] += 1
-        yield rows + unclosed.partition(b"\n")[2]
-
-
-def _close_quotes(block: bytes, dialect: _Dialect, counts: Counter[str]) -> tuple[bytes, bytes]:
-    """
-    Return the whole rows of a block, and the beginning of one whose quote is open at its end.
-
-    A value in quotes may go over several lines. Where one of these could be a row of its own, the quote was never
-    closed: its row is left out and counted, and the others are kept.
-    """
-    if b'"' not in block:
-        return block, b""
-    lines = block.splitlines(keepends=True)
-    odd = [i for i, line in enumerate(lines) if line.count(b'"') % 2]
-    mark, full, lost = dialect.delimiter.encode(), len(dialect.names) - 1, set()
-    while odd:
-        first, last = odd[0], odd[1] if len(odd) > 1 else len(lines) - 1
-        if any(line.count(mark) >= full for line in lines[first + 1 : last + 1]):
-            lost.add(first)
-            del odd[0]
-        elif len(odd) == 1:
-            break
-        else:
-            del odd[:2]
-    counts[UNCLOSED] += len(lost)
-    end = odd[0] if odd else len(lines)
-    rows = (line for i, line in enumerate(lines[:end]) if i not in lost)
-    return b"".join(rows) if lost or odd else block, b"".join(lines[end:])
-
-
-def refuse_unclosed(name: str, counts: Counter[str], rows: int) -> None:
-    """Refuse a text with as many rows lost to a quote that is not closed as are read."""
-    if counts[UNCLOSED] >= max(1, rows):
-        raise InvalidTraces(
-            f"{name}: {counts[UNCLOSED]:,} {UNCLOSED}, and {rows:,} others; close the quotes, or delete them.",
-            code="E_CSV",
-        )
+            yield rest[:at]
+            rest = rest[at:]
+        yield rest
 
 
 def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
@@ -361,7 +321,7 @@ def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         skip, last = dialect.skip, b""
-        for block in _read_blocks(piece, dialect, counts):
+        for block in _read_blocks(piece):
             yield _parse_block(block, dialect, wanted, counts, piece, skip)
             skip, last = 0, block[-LONGEST_LINE:] or last
         last = last[max(last.rfind(b"\n"), last.rfind(b"\r")) + 1 :]
@@ -372,7 +332,7 @@ def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
             )
 
     names = tuple(filter(None, dialect.names))
-    return Table(piece.name, names, kind, _sample_text(piece, dialect, names), batches, piece.user, dialect.headed,
+    return Table(piece.name, names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
                  counts=counts, notes=list(dialect.notes))  # fmt: skip
 
 
@@ -396,7 +356,7 @@ def _parse_block(
         block = re.sub(b'(?<=[%b\n]) +(?=")' % mark.encode(), b"", block)
 
     def drop(row: Any) -> str:
-        counts["rows with too many or too few fields"] += 1
+        counts[MALFORMED] += 1
         return "skip"
 
     # a thread of Arrow that still holds what is Python's aborts a process that ends: memory of Arrow, and no threads
@@ -410,32 +370,25 @@ def _parse_block(
         strings_can_be_null=True,
         null_values=NOTHING,
     )
+    before = counts[MALFORMED]
     try:
-        return pv.read_csv(pa.BufferReader(memory), reading, parsing, typing)
+        table = pv.read_csv(pa.BufferReader(memory), reading, parsing, typing)
     except pa.ArrowInvalid:
-        raise InvalidTraces(
-            f"{piece.name} cannot be divided into columns: a quote that is not closed, or a line of more than 10 MB.",
-            code="E_CSV",
-        ) from None
+        raise InvalidTraces(f"{piece.name} cannot be divided into columns.", code="E_CSV") from None
+    if quoted:
+        malformed = counts[MALFORMED] - before
+        within = max(0, sum(bool(line.strip()) for line in block.splitlines()) - len(table) - malformed)
+        counts["lines that are read as parts of a value in quotes"] += within
+        if within and within + malformed >= len(table):
+            raise InvalidTraces(f"{piece.name} has a quote that is not closed; close it, or delete it.", code="E_CSV")
+    return table
 
 
-def _sample_text(piece: Piece, dialect: _Dialect, names: Sequence[str]) -> Any:
-    """Return rows of a text: of a small one all over, of a large one of its beginning, its middle and its end."""
-    import pyarrow as pa
-
-    unseen: Counter[str] = Counter()
-    blocks = _read_blocks(piece, dialect, unseen, 4 * SAMPLE)
-    tables = [_parse_block(next(blocks), dialect, names, unseen, piece, dialect.skip)]
+def _sample_text(piece: Piece, dialect: _Dialect) -> Any:
+    """Return rows of a text, from all over its first block."""
+    blocks = _read_blocks(piece)
+    rows = spread(_parse_block(next(blocks), dialect, dialect.names, Counter(), piece, dialect.skip))
     blocks.close()  # type: ignore[attr-defined]
-    with unpack(piece) as stream:
-        if isinstance(stream, io.BufferedReader | io.BytesIO) and piece.size > 4 * SAMPLE:
-            for at in (piece.size // 2, piece.size - SAMPLE):
-                stream.seek(at)
-                part = stream.read(SAMPLE)
-                part, _ = _close_quotes(part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1], dialect, unseen)
-                tables.append(_parse_block(part, dialect, names, unseen, piece))
-    rows = pa.concat_tables([spread(table) for table in tables])
-    refuse_unclosed(piece.name, unseen, len(rows))
     if len(rows) == 0:
         raise InvalidTraces(
             f"{piece.name} holds no rows with as many fields as its first line: it is no table; give one with a line "

@@ -49,7 +49,6 @@ ROUNDED = (1e5, 1e3)  # parts of a degree, to which people at a venue agree
 EVERYWHERE = 5  # records per point on average, and people at nine of ten: then points are venues
 VENUE = -1  # in the place of a zoom
 OTHER = "other"  # the place of what happened at places without a position that too few people share
-WORTH_SAYING_KM = 0.3  # from its place on the map, for one of ten records
 FAR_KM = 50.0  # from the nearest place of a map, a record is not on it
 TILE = re.compile(r"q([0-3]+)(?::(.*))?", re.DOTALL)
 
@@ -108,7 +107,6 @@ def make_visits(
     require_choice("places", places, PLACES)
     if cells is not None:
         require_whole("cells", cells, 1)
-    drawn = locations is None and places == "auto"
     if locations is not None:
         place, rare, reason = find_on_map(records, locations), 0, OFF_MAP
     elif places == "auto":
@@ -127,7 +125,6 @@ def make_visits(
     gone //= 2 if records.form.record == "trips" else 1
     if lost.any():
         records, place = records.select(~lost), place[~lost]
-    moved = _tell_moved(records, locations, place) if drawn else []
     unsaid = [i for i, name in enumerate(locations.ids or ()) if name == OTHER or name.startswith(f"{OTHER}:")]
     vague = int(np.isin(place, unsaid).sum())
     records = records.number_users()
@@ -146,7 +143,6 @@ def make_visits(
         preparation=preparation.count(
             dropped={reason: gone},
             changed=dict(preparation.changed) | ({f'told of "{OTHER}", {reason}': vague} if vague else {}),
-            notes=(*preparation.notes, *moved),
             users=visits.U,
             visits=len(visits),
             places=visits.R,
@@ -165,19 +161,6 @@ def _widths_of(locations: Locations) -> dict[str, int]:
     zooms = [len(tile[1]) for name in locations.ids or () if (tile := TILE.fullmatch(name))]
     around = 2000 * np.pi * EARTH_RADIUS_KM * np.cos(np.radians(float(locations.lat.mean())))
     return {f"{around / 2**zoom:.0f}": zooms.count(zoom) for zoom in sorted(set(zooms), reverse=True)}
-
-
-def _tell_moved(records: Records, locations: Locations, place: Codes) -> list[str]:
-    """Return a note that says how far from their place on a public map records were, where that is worth a word."""
-    if records.lat is None or records.lon is None or not locations.has_coordinates:
-        return []
-    some = np.flatnonzero(np.isfinite(records.lat))[:: max(1, len(records) // 100_000)]
-    km = np.linalg.norm(to_xyz(records.lat[some], records.lon[some]) - locations.points()[place[some]], axis=1)
-    half, most = np.quantile(km, [0.5, 0.9]) if len(km) else (0.0, 0.0)
-    told = (
-        f"half of the records were within {half:.2g} km of their place on the public map, nine of ten within {most:.2g}"
-    )
-    return [told] if most >= WORTH_SAYING_KM else []
 
 
 def _runs(records: Records, place: Codes) -> tuple[Mask | slice, Mask | slice]:
@@ -233,26 +216,6 @@ class Items(NamedTuple):
         return count
 
 
-class Rung(NamedTuple):
-    """
-    One way to tell where: by venue (`zoom` is VENUE) or by tile, of one kind of place or of all.
-
-    The key of an item is that of its venue or tile, times one more than the number of kinds, plus that of its kind (0
-    for all); -1 where it has none.
-    """
-
-    zoom: int
-    key: Ints
-
-
-class Venues(NamedTuple):
-    """Venues of a file: that of each record (None where there are none), their names, positions, and kinds."""
-
-    of: Ints | None
-    names: NDArray[np.object_]
-    points: Floats
-
-
 def public_places(records: Records, *, most: int, rng: np.random.Generator) -> tuple[Locations, Codes, int]:
     """
     Return the public map of the records, the place of each, -1 where none can be told, and how many places are rare.
@@ -261,8 +224,8 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     tells of the people of whom no finer place tells: see `_tell`.
     """
     located = records.lat is not None and records.lon is not None
-    venues = _venues(records)
-    items = _items(records, venues.of)
+    venue, names, points = _venues(records)
+    items = _items(records, venue)
     common = _common_kinds(items, len(records.kinds))
     U = len(distinct(items.who))
     enough, finest = min(SHARED, max(1, U // 2)), FINEST
@@ -278,22 +241,22 @@ def public_places(records: Records, *, most: int, rng: np.random.Generator) -> t
     for i, (zoom, key) in enumerate(told):
         base, kind = divmod(key, len(records.kinds) + 1)
         word = records.kinds[kind - 1] if kind else ""
-        name = str(venues.names[base]) if zoom == VENUE else tile_name(base, zoom) if zoom else OTHER
+        name = str(names[base]) if zoom == VENUE else tile_name(base, zoom) if zoom else OTHER
         ids.append(f"{name}:{word}" if word else name)
         kinds.append(records.kinds[common[base]] if zoom == VENUE and not kind and common[base] >= 0 else word)
         if located:
-            where[i] = venues.points[base] if zoom == VENUE else np.ravel(tile_centres(np.array([base]), zoom))
+            where[i] = points[base] if zoom == VENUE else np.ravel(tile_centres(np.array([base]), zoom))
     first = {name: i for i, name in reversed(list(enumerate(ids)))}  # a file may call a venue as a tile is called
-    names = sorted(first)
-    order, rank = [first[name] for name in names], {name: i for i, name in enumerate(names)}
+    known = sorted(first)
+    order, rank = [first[name] for name in known], {name: i for i, name in enumerate(known)}
     becomes = np.array([*(rank[name] for name in ids), -1], dtype=np.int32)
-    words: dict[str, Any] = {"ids": names, "kind": [kinds[i] for i in order] if any(kinds) else None}
+    words: dict[str, Any] = {"ids": known, "kind": [kinds[i] for i in order] if any(kinds) else None}
     locations = Locations(*where[order].T, **words) if located else Locations(n=len(order), **words)
     return locations, becomes[place][items.of], rare
 
 
 def _tell(
-    items: Items, rungs: list[Rung], enough: int, rng: np.random.Generator
+    items: Items, rungs: list[tuple[int, Ints]], enough: int, rng: np.random.Generator
 ) -> tuple[Ints, list[tuple[int, int]], int]:
     """
     Return the place that tells of each item, -1 for none, the zoom and key of each place, and how many are rare.
@@ -304,9 +267,9 @@ def _tell(
     place = np.full(len(items.venue), -1, dtype=np.int64)
     told: list[tuple[int, int]] = []
     stop, rare = 1 - np.exp(-1 / NOISE), 0
-    for i, rung in enumerate(rungs):
-        keys = distinct(rung.key[rung.key >= 0])
-        group = np.where(rung.key >= 0, np.searchsorted(keys, rung.key), -1)
+    for i, (zoom, key) in enumerate(rungs):
+        keys = distinct(key[key >= 0])
+        group = np.where(key >= 0, np.searchsorted(keys, key), -1)
         rest = np.where(place < 0, group, -1)
         there, left = items.people(group, len(keys)), items.people(rest, len(keys))
         noise = (rng.geometric(stop, (2, len(keys))) - rng.geometric(stop, (2, len(keys)))) if len(keys) else 0
@@ -316,16 +279,21 @@ def _tell(
         number = np.full(len(keys) + 1, -1, dtype=np.int64)
         number[:-1][passed] = len(told) + np.arange(int(passed.sum()))
         place = np.where(place < 0, number[rest], place)
-        told += [(rung.zoom, key) for key in keys[passed].tolist()]
+        told += [(zoom, each) for each in keys[passed].tolist()]
     return place, told, rare
 
 
-def _rungs(items: Items, common: Codes, K: int, located: bool, finest: int) -> Iterator[Rung]:
-    """Return the ways to tell where, the finest first; `common` is emptied where kinds do not belong to venues."""
+def _rungs(items: Items, common: Codes, K: int, located: bool, finest: int) -> Iterator[tuple[int, Ints]]:
+    """
+    Return the ways to tell where, the finest first; `common` is emptied where kinds do not belong to venues.
 
-    def rung(zoom: int, base: Ints, kinds: bool) -> Rung:
+    Each is by venue (the zoom is VENUE) or by tile, of one kind of place or of all. The key of an item is that of its
+    venue or tile, times one more than the number of kinds, plus that of its kind (0 for all); -1 where it has none.
+    """
+
+    def rung(zoom: int, base: Ints, kinds: bool) -> tuple[int, Ints]:
         lacks = (base < 0) | (items.kind < 0) if kinds else base < 0
-        return Rung(zoom, np.where(lacks, -1, base * (K + 1) + (items.kind + 1 if kinds else 0)))
+        return zoom, np.where(lacks, -1, base * (K + 1) + (items.kind + 1 if kinds else 0))
 
     own, kind = items.venue[items.what], items.kind[items.what]
     known = (own >= 0) & (kind >= 0)
@@ -357,9 +325,9 @@ def _items(records: Records, venues: Ints | None) -> Items:
     return Items(venue, tiles, kind, of.astype(np.int32), who, what)
 
 
-def _venues(records: Records) -> Venues:
+def _venues(records: Records) -> tuple[Ints | None, NDArray[np.object_], Floats]:
     """
-    Return the venue of each record, -1 for none, with names and positions of venues.
+    Return the venue of each record, -1 for none (None where there are none), with names and positions of venues.
 
     A venue is a place that the file names. Where records have coordinates, it is one only if nine of ten of its people
     give the same position, by five decimals or else by three: else the positions are those of people, and say where
@@ -370,9 +338,9 @@ def _venues(records: Records) -> Venues:
     n = len(records)
     if records.lat is None or records.lon is None:
         assert records.place is not None  # noqa: S101 - records have a position or a place
-        return Venues(records.place.astype(np.int64), names, np.empty((len(names), 2)))
+        return records.place.astype(np.int64), names, np.empty((len(names), 2))
     if records.place is None and records.form.record == "fixes":
-        return Venues(None, names, np.empty((0, 2)))
+        return None, names, np.empty((0, 2))
     has = np.isfinite(records.lat) & np.isfinite(records.lon)
     lat, lon = (np.round(side[has] * 1e5).astype(np.int64) for side in (records.lat, records.lon))
     points, point = number_keys((lat + 9_000_000) * 72_000_001 + lon + 36_000_000)
@@ -381,10 +349,10 @@ def _venues(records: Records) -> Venues:
     if records.place is None:
         people = np.bincount(distinct(point * span + user) // span, minlength=len(points))
         if n < EVERYWHERE * len(points) or np.mean(people[point] >= EVERYWHERE) < AGREED:
-            return Venues(None, names, np.empty((0, 2)))
+            return None, names, np.empty((0, 2))
         venues = np.full(n, -1, dtype=np.int64)
         venues[has] = point
-        return Venues(venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where)
+        return venues, np.array([f"{a:.5f},{b:.5f}" for a, b in where.tolist()], dtype=object), where
     venue = records.place[has].astype(np.int64)
     people = np.bincount(distinct((venue * span + user)[venue >= 0]) // span, minlength=len(names))
     position, agreed = np.full((len(names), 2), np.nan), np.zeros(len(names) + 1, dtype=bool)
@@ -399,7 +367,7 @@ def _venues(records: Records) -> Venues:
         same = (own >= 0) & (pair_people[choice] >= AGREED * people[own]) & ~agreed[own]
         position[own[same]] = (rounded / parts)[(pairs % P)[choice]][same]
         agreed[own[same]] = True
-    return Venues(np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position)
+    return np.where(agreed[records.place], records.place, -1).astype(np.int64), names, position
 
 
 def _common_kinds(items: Items, K: int) -> Codes:
@@ -518,7 +486,7 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
         return locations, np.arange(len(locations))
     if not locations.has_coordinates:
         raise InvalidParameter("places without coordinates cannot be merged; leave `cells` out.")
-    x, into = _merge(locations.points().copy(), visits.astype(np.float64), cells)
+    x, into = _merge(locations.points(), visits.astype(np.float64), cells)
     survivors, becomes = np.unique(into, return_inverse=True)
     if locations.xy is not None:
         return Locations(xy=x[survivors]), becomes
@@ -533,54 +501,44 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     """
     Merge pairs until `cells` remain: where each place lies now, and the first member of the place it is part of.
 
-    Every place keeps its cheapest partner, so that a merge costs O(n). `cost[i]` is never above the cost of i's
-    cheapest partner: a merge can lower that only through the merged place, which is seen at once. Where the partner
-    itself has gone or changed, the entry is stale, a lower bound, and is computed again only if it comes out smallest.
-    Costs are compared squared, which keeps equal ones equal: no root is taken.
+    Every place keeps its cheapest partner; after a merge those look again whose partner has gone or changed. Costs are
+    compared squared, which keeps equal ones equal: no root is taken.
     """
     n, globe = len(x), x.shape[1] == 3
-    position, into, axes, w = x.copy(), np.arange(n), [column.copy() for column in x.T], w.copy()
+    axes, into, w = np.array(x.T), np.arange(n), w.copy()
     heavy = np.maximum(1.0, w) ** 2
-    cost, partner, stale = np.empty(n), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
-    row, step = np.empty(n), np.empty(n)
+    cost, partner = np.empty(n), np.empty(n, dtype=np.int64)
 
-    def look(i: int) -> None:
-        """Fill `row` with the costs of merging i with every other, and note the smallest."""
-        row[:] = 0
-        for axis in axes:
-            np.subtract(axis, axis[i], out=step)
-            np.multiply(step, step, out=step)
-            np.add(row, step, out=row)
+    def look(i: int) -> Floats:
+        """Return the costs of merging i with every other, and note the smallest."""
         # the product of the weights first: the same number from both sides of a pair
-        np.multiply(heavy, heavy[i], out=step)
-        np.multiply(row, step, out=row)
+        row: Floats = ((axes - axes[:, [i]]) ** 2).sum(axis=0) * (heavy * heavy[i])
         row[i] = np.inf
         partner[i] = np.argmin(row)
-        cost[i], stale[i] = row[partner[i]], False
+        cost[i] = row[partner[i]]
+        return row
 
     for i in range(n):
         look(i)
     for _ in range(n - cells):
-        while stale[i := int(np.argmin(cost))]:
-            look(i)
+        i = int(np.argmin(cost))
         i, j = sorted((i, int(partner[i])))
         share = w[i] / (w[i] + w[j]) if w[i] + w[j] > 0 else 0.5
-        centre = np.array([share * axis[i] + (1 - share) * axis[j] for axis in axes])
+        centre = share * axes[:, i] + (1 - share) * axes[:, j]
         if globe:
             centre *= EARTH_RADIUS_KM / (np.linalg.norm(centre) or EARTH_RADIUS_KM)
         w[i] += w[j]
         heavy[i] = max(1.0, w[i]) ** 2
-        position[i], into[j] = centre, i
-        for axis, value in zip(axes, centre, strict=True):
-            axis[i], axis[j] = value, np.inf  # what is infinitely far is nobody's partner
-        cost[j] = np.inf
-        stale |= (partner == i) | (partner == j)
-        look(i)
+        axes[:, i], axes[:, j] = centre, np.inf  # what is infinitely far is nobody's partner
+        into[j], cost[j] = i, np.inf
+        for k in np.flatnonzero(((partner == i) | (partner == j)) & np.isfinite(cost)).tolist():
+            look(k)
+        row = look(i)
         nearer = (row < cost) | ((row == cost) & (partner > i) & np.isfinite(row))
-        cost[nearer], partner[nearer], stale[nearer] = row[nearer], i, False
+        cost[nearer], partner[nearer] = row[nearer], i
     while np.any(into != into[into]):
         into = into[into]
-    return position, into
+    return axes.T, into
 
 
 TOWN_KM, TOWN_CELLS = 40.0, 400

@@ -24,7 +24,7 @@ from elsewhere.data.columns import (
     refuse,
     seconds_of_unit,
 )
-from elsewhere.data.formats import open_tables, refuse_unclosed
+from elsewhere.data.formats import open_tables
 from elsewhere.data.place_table import PlaceTable, find_zones, is_table_of_places
 from elsewhere.data.places import make_visits
 from elsewhere.data.stays import ELSEWHERE, clean, find_stays, split_vehicles, whole_trips
@@ -52,7 +52,12 @@ ONE_ZONE = 0.98  # share of the points in one zone, above which its clock is eve
 DAY_STEPS = (24, 48, 72, 96, 144, 288, 1440, 86_400)  # slots that are a whole day
 SPARSE = 1_800  # seconds between two records of somebody, in the median, above which positions are events, no fixes
 NULL_ISLAND = "at latitude 0, longitude 0, which stands for no position"
-CHANGED = ("times that", "positions that", "characters that")  # beginnings of counts of what is there otherwise
+CHANGED = (
+    "times that",
+    "positions that",
+    "characters that",
+    "lines that",
+)  # beginnings of counts of what is there otherwise
 LINE_INTERVAL = 15  # seconds between two points of a line, as in the taxi data of Porto
 SHIFTS = 'each shift, until two hours of standing or silence, or a day, is a unit (`unit` "person" keeps them whole)'
 LABELS = {"user": "user", "place": "place", "end_place": "place", "kind": "kind", "trip": "trip"}
@@ -118,10 +123,8 @@ def read_visits(
     Visits(3 visits of 2 users at 2 places)
 
     """
-    records, preparation, own_map, shapes = read_records(
-        source, columns=columns, tz=tz, locations=locations, date_format=date_format, encoding=encoding, unit=unit,
-        interval=interval, progress=progress,
-    )  # fmt: skip
+    how = {"columns": columns, "tz": tz, "locations": locations, "date_format": date_format, "encoding": encoding}
+    records, preparation, own_map, shapes = read_records(source, **how, unit=unit, interval=interval, progress=progress)
     say = progress or (lambda step, records: None)
     say("cleaning", len(records))
     records, preparation = clean(records, preparation)
@@ -378,7 +381,6 @@ class _Reader:
     def finish(self, tz: str | None, unit: str | None, located: Any) -> tuple[Records, Preparation]:
         """Return the records of all batches, checked and by the local clock."""
         self.counts += self.table.counts
-        refuse_unclosed(self.table.name, self.counts, self.rows)
         if self.rows == 0 or not self.store:
             raise InvalidTraces(f"{self.table.name} holds no rows that can be read.", code="E_EMPTY")
         columns: dict[str, Any] = {role: np.concatenate(self.store.pop(role)) for role in list(self.store)}
@@ -467,9 +469,11 @@ class _Reader:
         role = next((role for role in ("point", "points") if role in self.roles), "lat")
         label = {axis: self.table.labels[self.roles.get(axis, self.roles[role])] for axis in POSITIONS}
         sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
-        right = ",".join(f"{side}lat={label[f'{side}lat']},{side}lon={label[f'{side}lon']}" for side in sides)
-        remedy = ",".join(f"{side}lat={label[f'{side}lon']},{side}lon={label[f'{side}lat']}" for side in sides)
-        right, remedy = right or f"{role}={label['lat']}", f"give `columns` {remedy}" if sides else "exchange them"
+        right, wrong = (
+            ",".join(f"{side}lat={label[f'{side}{a}']},{side}lon={label[f'{side}{b}']}" for side in sides)
+            for a, b in (("lat", "lon"), ("lon", "lat"))
+        )
+        right, remedy = (right, f"give `columns` {wrong}") if sides else (f"{role}={label['lat']}", "exchange them")
         high, far = np.abs(y), np.abs(x)
         names, said = f"{label['lat']} and {label['lon']}", {"lat", "lon", role} & self.meaning.requested
         code, fault, beyond = "E_SWAPPED", "", np.mean(high > 90) > MOST_UNREADABLE
@@ -523,24 +527,18 @@ class _Reader:
             return np.where(seconds == MISSING, MISSING, seconds + east)
 
         local = clock(start, shift)
-        if tz is None and offset is not None:
-            self.notes.append("the local clock is UTC and the file's own offset")
-        elif tz is None and used is not None and written:
+        if offset is not None:
+            told = "the local clock is UTC and the file's own offset"
+        elif used is not None and written:
             other = float(np.mean(local != start + shift))
-            if other > MOST_UNREADABLE:
-                self.notes.append(
-                    f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose "
-                    "clock is taken (`tz`)"
-                )
-        elif tz is None and used is not None:
-            self.notes.append(f"times are UTC: days and hours are those of {zone}, where the positions lie (`tz`)")
-        elif by_place:
-            many = len(np.unique(local - start))
-            self.notes.append(
-                f"times are UTC: days and hours are those where the positions lie, {counted(many, 'clock')} (`tz`)"
-            )
-        elif tz is None and not written:
-            self.notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+            told = f"{other:.0%} of the times have another offset than {used}, where the positions lie and whose clock "
+            told = f"{told}is taken (`tz`)" if other > MOST_UNREADABLE else ""
+        elif used is not None or by_place:
+            clocks = used or f"{counted(len(np.unique(local - start)), 'clock')}"
+            told = f"times are UTC: days and hours are those of {clocks}, where the positions lie (`tz`)"
+        else:
+            told = "" if written else "times are UTC, and so are days and hours; give `tz` for local ones"
+        self.notes += [told] if told and tz is None else []
         self.zones = by_place or (used is None and offset is None and len(np.unique(shift)) > 2)
         if "end" in columns:
             columns["end"] = clock(columns["end"], last)

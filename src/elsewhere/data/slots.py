@@ -8,6 +8,7 @@ invented, and `Visits` are what to work with.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import time
 from itertools import pairwise
 from typing import Any
 
@@ -36,8 +37,7 @@ LEAST_SLOTS = 2  # slots with an observation of their own that a day needs
 LEAST_KNOWN = 0.5  # of the slots of a day, after filling
 HOURS = (1, 3, 6, 12, 24)  # that `max_gap=None` tries, the shortest first
 ENOUGH = 0.9  # of the people whom the longest of them gives a day without a gap
-PART = 1 << 15  # days that are filled at a time
-MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
+MOST_SLOTS = 1 << 26  # of all rows together: 900,000 days of 72, some 5 GB
 
 
 @dataclass(frozen=True)
@@ -101,24 +101,21 @@ class Evidence:
         return f"Evidence({len(self.row)} entries)"
 
     @staticmethod
-    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]", N: int, L: int, R: int) -> "Evidence":
+    def of(evidence: Mapping[tuple[int, int], Any], N: int, L: int, R: int) -> "Evidence":
         """
         Return the evidence from `{(row, slot): {place: weight}}`, sorted by row.
 
         Refused are entries outside N rows, L slots and R places, and weights that are not finite and above 0.
         """
-        if isinstance(evidence, Evidence):
-            columns: list[Any] = [evidence.row, evidence.slot, evidence.place, evidence.weight]
-        else:
-            try:
-                entries = [
-                    (int(row), int(slot), int(place), float(weight))
-                    for (row, slot), likely in evidence.items()
-                    for place, weight in likely.items()
-                ]
-            except (AttributeError, TypeError, ValueError):
-                raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
-            columns = [np.array(column) for column in zip(*entries, strict=True)] or [np.empty(0)] * 4
+        try:
+            entries = [
+                (int(row), int(slot), int(place), float(weight))
+                for (row, slot), likely in evidence.items()
+                for place, weight in likely.items()
+            ]
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidTraces("`evidence` must map (row, slot) to {place: weight}.", code="E_EVIDENCE") from None
+        columns = [np.array(column) for column in zip(*entries, strict=True)] or [np.empty(0)] * 4
         for name, index, size in zip(("row", "slot", "place"), columns, (N, L, R), strict=False):
             if np.any(index < 0) or np.any(index >= size):
                 raise InvalidTraces(f"`evidence` names a {name} outside 0 .. {size - 1}.", code="E_INDEX")
@@ -131,12 +128,10 @@ class Evidence:
 def clock_minutes(start: str) -> int:
     """Return the minutes since midnight of a local time "HH:MM"."""
     try:
-        hour, minute = (int(part) for part in start.split(":"))
-        if 0 <= hour < 24 and 0 <= minute < 60:
-            return 60 * hour + minute
-    except (AttributeError, ValueError):
-        pass
-    raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
+        at = time.fromisoformat(start)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f'`start` must be a local time like "08:30", got {start!r}.') from None
+    return 60 * at.hour + at.minute
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +204,10 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        sparse = None if evidence is None else Evidence.of(evidence, N, L, len(locations))
+        if evidence is not None and not isinstance(evidence, Evidence):
+            evidence = Evidence.of(evidence, N, L, len(locations))
         own = {"r": places, "locations": locations, "user": user, "labels": unique, "dates": days}
-        own |= {"step_minutes": float(step_minutes), "start": start, "tz": tz, "evidence": sparse}
+        own |= {"step_minutes": float(step_minutes), "start": start, "tz": tz, "evidence": evidence}
         for name, value in (own | {"L": L, "R": len(locations), "U": len(unique)}).items():
             object.__setattr__(self, name, value)
 
@@ -327,31 +323,22 @@ class Traces:
         return self.select(wanted[self.user])
 
 
-def _fill(
-    r: Codes, begin: Ints, last: Ints, soonest: Ints, user: Ints, width: int, gap: int | None
-) -> NDArray[np.int64]:
+def _waits(r: Codes, begin: Ints, last: Ints, soonest: Ints, user: Ints, width: int) -> tuple[Ints, Ints, Ints, Ints]:
     """
-    Fill the empty slots of `r` (N, L) in place by the rule of `fill_slots`, unless `gap` is None.
+    Return for each slot of `r` (N, L) the last and the next with an observation, and the seconds since and until it.
 
     Rows are sorted by user and day, and begin at second `begin`; `last` and `soonest` (N, L) are the last and first
-    second that was observed in a slot. Returns for each row the shortest gap that fills it to the end.
+    second that was observed in a slot. The next is the first of the day, for slots before it.
     """
     N, L = r.shape
     flat, seen = np.arange(N * L).reshape(N, L), r >= 0
     first_row = np.searchsorted(user, user)  # of the same user
     before = np.maximum.accumulate(np.where(seen, flat, -1).ravel()).reshape(N, L)
-    known = before >= (first_row * L)[:, None]
-    time = begin[:, None] + width * np.arange(L)
-    never = np.iinfo(np.int64).max
-    since = np.where(known, time - last.ravel()[before], never)
-    # before the first observation of the day: until that one
+    time, never = begin[:, None] + width * np.arange(L), np.iinfo(np.int64).max
+    since = np.where(before >= (first_row * L)[:, None], time - last.ravel()[before], never)
     after = flat[:, :1] + seen.argmax(axis=1)[:, None]
     until = np.where(flat < after, np.maximum(soonest.ravel()[after] - (time + width), 0), never)
-    wait = np.where(seen, 0, np.minimum(since, until))
-    if gap is not None:
-        source = np.where(since <= gap, before, after)
-        r[:] = np.where(wait <= gap, r.ravel()[np.maximum(source, 0)], r)
-    return np.asarray(wait.max(axis=1))
+    return before, after, since, until
 
 
 def _longest_stay(visits: Visits, width: int) -> tuple[Ints, Codes, Ints, Ints]:
@@ -427,29 +414,21 @@ def fill_slots(visits: Visits, *, step_minutes: float = 20, max_gap: float | Non
     r = np.full((N, L), -1, dtype=np.int32)
     r[row, slot % L] = place
     seen = (r >= 0).sum(axis=1)
-    # some users at a time, so that little more than the slots themselves ever stands in memory
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    parts = [*first[np.diff(first // PART, prepend=-1) > 0].tolist(), N]
-
-    def fill(gap: int | None) -> Ints:
-        need = []
-        for a, b in pairwise(parts):
-            some = slice(*np.searchsorted(row, [a, b]).tolist())
-            sides = np.zeros((2, b - a, L), dtype=np.int64)
-            sides[:, row[some] - a, slot[some] % L] = last[some], soonest[some]
-            need.append(_fill(r[a:b], begin[a:b], sides[0], sides[1], owner[a:b], width, gap))
-        return np.concatenate(need)
+    sides = np.zeros((2, N, L), dtype=np.int64)
+    sides[:, row, slot % L] = last, soonest
+    before, after, since, until = _waits(r, begin, sides[0], sides[1], owner, width)
+    wait = np.where(r >= 0, 0, np.minimum(since, until))
 
     if max_gap is None:
         # of each person, the shortest gap that gives them a day from end to end
         shortest = np.full(visits.U, np.iinfo(np.int64).max)
         whole = seen >= LEAST_SLOTS
-        np.minimum.at(shortest, owner[whole], fill(None)[whole])
+        np.minimum.at(shortest, owner[whole], wait[whole].max(axis=1))
         people = [int((shortest <= 3600 * hours).sum()) for hours in HOURS]
         gap = 3600 * next(hours for hours, n in zip(HOURS, people, strict=True) if n >= ENOUGH * people[-1])
     else:
         gap = round(60 * require_between("max_gap", max_gap, 0, 100 * MINUTES_PER_DAY))
-    fill(gap)
+    r = np.where(wait <= gap, r.ravel()[np.maximum(np.where(since <= gap, before, after), 0)], r)
     enough = (seen >= LEAST_SLOTS) & ((r >= 0).mean(axis=1) >= LEAST_KNOWN)
     if not enough.any():
         raise InvalidTraces(

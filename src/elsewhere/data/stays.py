@@ -6,6 +6,7 @@ moving is a short observation of a cell. Check-ins, calls, visits and trips are 
 day are no persons: each of their shifts is a unit of its own.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -37,14 +38,17 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
     Dropped are: exact doubles; of two fixes of one user at one time the second in the file; single fixes that are
     reached and left faster than any airliner. A trip goes as a whole.
     """
-    dropped: dict[str, int] = {}
-    records = records.sort()
-    for find in (_doubles, _jumps):
-        bad = np.zeros(len(records), dtype=bool)
-        for reason, mask in find(records).items():
-            dropped[reason] = int(np.count_nonzero(mask & ~bad))
-            bad |= mask
-        records = records.select(~bad) if bad.any() else records
+    records, dropped = records.sort(), Counter[str]()
+    bad = np.zeros(len(records), dtype=bool)
+    for reason, mask in _doubles(records).items():
+        dropped[reason] += int(np.count_nonzero(mask & ~bad))
+        bad |= mask
+    records = records.select(~bad) if bad.any() else records
+    if records.lat is not None and records.place is None and records.form.record in ("fixes", "events"):
+        jump = np.zeros(len(records), dtype=bool)
+        kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, jump)
+        dropped["reached and left faster than any airliner"] += int(np.count_nonzero(jump))
+        records = records.select(~jump) if jump.any() else records
     return records, preparation.count(dropped=dropped)
 
 
@@ -86,14 +90,6 @@ def _equal_rows(columns: list[NDArray[Any]]) -> Ints:
     for column in columns:
         equal &= column[order[1:]] == column[order[:-1]]
     return np.asarray(order[1:][equal])
-
-
-def _jumps(records: Records) -> dict[str, Mask]:
-    """Return the fixes and events that are reached and left faster than any airliner, while the step past is not."""
-    jump = np.zeros(len(records), dtype=bool)
-    if records.lat is not None and records.place is None and records.form.record in ("fixes", "events"):
-        kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, jump)
-    return {"reached and left faster than any airliner": jump}
 
 
 def find_stays(records: Records) -> Records:

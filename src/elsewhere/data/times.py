@@ -14,7 +14,7 @@ import numpy as np
 
 from elsewhere.data.values import NUMBER, PAIR, WKT, as_text, numbers_of, read_numbers
 from elsewhere.data.visits import DAY, Floats, Ints, zone_of
-from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.errors import InvalidTraces
 
 TIMES = ("datetime", "epoch", "date", "clock")  # kinds of columns that hold times
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -215,7 +215,8 @@ def _read_layout(text: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     import pyarrow.compute as pc
 
     parts = pc.extract_regex(pc.utf8_lpad(text, form.first, "0"), f"^(?:{form.pattern})$")
-    number = {key: _whole(parts, key) for key in "abymdHMS" if f"?P<{key}>" in form.pattern}
+    keys = [key for key in "abymdHMS" if f"?P<{key}>" in form.pattern]
+    number = {k: np.nan_to_num(read_numbers(pc.struct_field(parts, k))[0], nan=-1).astype(np.int64) for k in keys}
     seconds, good = np.zeros(len(text), dtype=np.int64), ~np.asarray(parts.is_null())
     if not form.clock:
         first, second = ("a", "b") if form.day_first else ("b", "a")
@@ -232,9 +233,13 @@ def _read_layout(text: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
         date = months.astype("datetime64[D]") + (day - 1)
         good &= date.astype("datetime64[M]") == months  # no 31 February
         seconds = date.astype(np.int64) * DAY
-    if "H" in number:
-        clock, longest = _clock_seconds(parts, number), LONGEST_DAY if form.clock else DAY
-        good &= (clock >= 0) & (clock <= longest)
+    if "H" in number:  # no hour is midnight
+        hour, minute, rest = (np.maximum(number.get(key, 0 * seconds), 0) for key in "HMS")
+        if "?P<half>" in form.pattern:
+            half = _codes(pc.utf8_lower(pc.struct_field(parts, "half")), ("a", "p"))
+            hour = np.where(half < 0, hour, hour % 12 + 12 * half)
+        clock = 3600 * hour + 60 * minute + rest
+        good &= (minute < 60) & (rest <= 60) & (clock <= (LONGEST_DAY if form.clock else DAY))
         seconds = seconds + clock
     if form.clock:
         return np.where(good, seconds, MISSING), None
@@ -244,37 +249,12 @@ def _read_layout(text: Any, form: TimeForm) -> tuple[Ints, Ints | None]:
     return _bounded(np.where(good, seconds - offset, MISSING)), offset if form.aware else None
 
 
-def _whole(parts: Any, key: str) -> Ints:
-    """Return a group of a pattern as whole numbers, -1 where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    digits = pc.struct_field(parts, key)
-    digits = pc.if_else(pc.equal(digits, ""), pa.scalar(None, pa.string()), digits).cast(pa.int64()).fill_null(-1)
-    return np.asarray(digits.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
 def _codes(text: Any, words: Sequence[str]) -> Ints:
     """Return the number of each text among words, -1 where it is none of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return np.asarray(pc.index_in(text, pa.array(words)).fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _clock_seconds(parts: Any, number: dict[str, Ints]) -> Ints:
-    """Return the seconds since midnight of the groups of a clock, below 0 where there is none; no hour is midnight."""
-    import pyarrow.compute as pc
-
-    hour = number["H"]
-    names = [field.name for field in parts.type]
-    if "half" in names:
-        half = _codes(pc.utf8_lower(pc.struct_field(parts, "half")), ("a", "p"))
-        hour = np.where(half < 0, hour, hour % 12 + 12 * half)
-    minute, second = (np.maximum(number.get(key, 0 * hour), 0) for key in "MS")
-    seconds = 3600 * np.maximum(hour, 0) + 60 * minute + second
-    matched = ~np.asarray(parts.is_null())
-    return np.where(matched & (minute < 60) & (second <= 60), seconds, -1)
 
 
 def _bounded(seconds: Any) -> Ints:
@@ -323,10 +303,6 @@ def find_zone(lat: Floats | None, lon: Floats | None) -> tuple[str | None, float
     if not zones:
         return None, 0.0
     best = max(sorted(set(zones)), key=zones.count)
-    try:
-        zone_of(best)
-    except InvalidParameter:
-        return None, 0.0
     return best, zones.count(best) / len(zones)
 
 
@@ -335,14 +311,12 @@ def to_local(utc: Ints, zone: str) -> Ints:
     import pandas as pd
 
     result = utc.copy()
-    for at in range(0, len(utc), 1 << 21):
-        part = result[at : at + (1 << 21)]
-        there = part != MISSING
-        # offsets change at quarters of an hour: look each quarter up once
-        quarters, place = np.unique(part[there] // 900, return_inverse=True)
-        stamps = pd.DatetimeIndex((quarters * 900).astype("datetime64[s]")).tz_localize("UTC")
-        local = np.asarray(stamps.tz_convert(zone_of(zone)).tz_localize(None)).astype("datetime64[s]").astype(np.int64)
-        part[there] += (local - quarters * 900)[place]
+    there = utc != MISSING
+    # offsets change at quarters of an hour: look each quarter up once
+    quarters, place = np.unique(utc[there] // 900, return_inverse=True)
+    stamps = pd.DatetimeIndex((quarters * 900).astype("datetime64[s]")).tz_localize("UTC")
+    local = np.asarray(stamps.tz_convert(zone_of(zone)).tz_localize(None)).astype("datetime64[s]").astype(np.int64)
+    result[there] += (local - quarters * 900)[place]
     return result
 
 

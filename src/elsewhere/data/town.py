@@ -23,6 +23,7 @@ from elsewhere.errors import InvalidParameter, require_rng, require_whole
 CENTRE_LAT, CENTRE_LON = 46.0, -12.0
 FIRST_DAY = np.datetime64("2024-03-04")  # a Monday
 RADIUS_KM_AT_400 = 12.0
+STEP_MINUTES = 20
 BLOCK = 1 << 20  # random numbers held at a time
 TABLES = tomllib.loads(Path(__file__).with_name("town.toml").read_text())
 
@@ -101,9 +102,7 @@ class Town:
         return self.traces.visits()
 
 
-def simulate_town(
-    *, users: int, days: int = 1, locations: int = 400, step_minutes: int = 20, rng: np.random.Generator
-) -> Town:
+def simulate_town(*, users: int, days: int = 1, locations: int = 400, rng: np.random.Generator) -> Town:
     """
     Simulate a town and its people, `days` days of each, beginning on a Monday.
 
@@ -118,8 +117,6 @@ def simulate_town(
         Number of places, at least one of each class; the more, the finer the map.
     rng
         Where all chance comes from.
-    step_minutes
-        Minutes between slots, a divisor of 1440.
 
     Examples
     --------
@@ -134,11 +131,8 @@ def simulate_town(
     """
     U, D = require_whole("users", users, 1), require_whole("days", days, 1)
     R = require_whole("locations", locations, len(CLASSES))
-    step = require_whole("step_minutes", step_minutes, 1, MINUTES_PER_DAY)
-    if MINUTES_PER_DAY % step:
-        raise InvalidParameter(f"`step_minutes` must divide {MINUTES_PER_DAY}, got {step}.")
     require_rng(rng)
-    L = MINUTES_PER_DAY // step
+    L = MINUTES_PER_DAY // STEP_MINUTES
     try:
         r = np.empty((U, D * L), dtype=np.int32)
     except (MemoryError, ValueError):
@@ -154,7 +148,7 @@ def simulate_town(
         u = rng.random((block.stop - first, draws))
         people = _settle(ground, u[:, :DRAWS_PER_PERSON])
         chance = np.ascontiguousarray(u[:, DRAWS_PER_PERSON:]).reshape(len(u), D + 1, DRAWS_PER_DAY)
-        kernels.live(ground.streets, diaries, people, chance, float(step), r[block])
+        kernels.live(ground.streets, diaries, people, chance, float(STEP_MINUTES), r[block])
         habit[block] = people.habit
     for array in (r, ground.truth, habit):
         array.setflags(write=False)
@@ -164,7 +158,7 @@ def simulate_town(
         Locations(lat=CENTRE_LAT + north, lon=CENTRE_LON + east / np.cos(np.radians(CENTRE_LAT))),
         users=np.repeat(np.arange(U), D).tolist(),
         dates=np.tile(FIRST_DAY + np.arange(D), U),
-        step_minutes=step,
+        step_minutes=STEP_MINUTES,
     )
     return Town(traces, ground.truth, habit)
 

@@ -13,6 +13,7 @@ clock since 1970. Nothing is filled in: where nobody was seen there is no row.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta, timezone, tzinfo
@@ -382,10 +383,9 @@ class Preparation:
 
     def count(self, *, dropped: Mapping[str, int] | None = None, **values: Any) -> "Preparation":
         """Return the same with these records dropped as well, and with other `values`."""
-        total = dict(self.dropped)
-        for reason, n in (dropped or {}).items():
-            total[reason] = total.get(reason, 0) + int(n)
-        return replace(self, dropped={reason: n for reason, n in total.items() if n}, **values)
+        total = Counter(self.dropped)
+        total.update(dropped or {})
+        return replace(self, dropped={reason: int(n) for reason, n in total.items() if n}, **values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,18 +8,6 @@ from elsewhere._jit import njit
 
 
 @njit
-def count_agreements(a, b, out):
-    """Set out[i, j] = number of slots at which a[i] and b[j] are at one place."""
-    T = a.shape[1]
-    for i in range(len(a)):
-        for j in range(len(b)):
-            n = 0
-            for t in range(T):
-                n += a[i, t] == b[j, t] and a[i, t] >= 0
-            out[i, j] = n
-
-
-@njit
 def mean_distances(a, b, x, y, out):
     """Set out[i, j] = mean distance between a[i] and b[j] over the slots at which both are seen; infinite if none."""
     T = a.shape[1]
@@ -33,25 +21,6 @@ def mean_distances(a, b, x, y, out):
                     total += math.sqrt(dx * dx + dy * dy)
                     n += 1
             out[i, j] = total / n if n > 0 else np.inf
-
-
-@njit
-def distances_to_places(start, place, weight, start_of, place_of, x, y, out):
-    """
-    Set out[i, j] = weighted mean over the places of life i of the distance to the nearest place of life j.
-
-    Life i has places `place[start[i] : start[i + 1]]` with weights that sum to 1; life j those of `start_of`.
-    """
-    for i in range(len(start) - 1):
-        for j in range(len(start_of) - 1):
-            total = 0.0
-            for k in range(start[i], start[i + 1]):
-                near = np.inf
-                for m in range(start_of[j], start_of[j + 1]):
-                    dx, dy = x[place[k]] - x[place_of[m]], y[place[k]] - y[place_of[m]]
-                    near = min(near, dx * dx + dy * dy)
-                total += weight[k] * math.sqrt(near)
-            out[i, j] = total
 
 
 @njit

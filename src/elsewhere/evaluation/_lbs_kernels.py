@@ -45,9 +45,9 @@ def candidates(start, place, between, mark, out_start, out_place):
 
 
 @njit
-def _log_sums(out, here, there, level, p, log_p, forward):
+def _log_sums(out, here, there, level, p, log_p):
     """
-    Set out[j] = ln sum_i exp(level[i]) p between places here[i] and there[j], from i to j or, backward, from j to i.
+    Set out[j] = ln sum_i exp(level[i]) p[here[i], there[j]].
 
     The sum is taken in plain numbers relative to the largest term; only where that underflows, edge by edge.
     """
@@ -57,21 +57,16 @@ def _log_sums(out, here, there, level, p, log_p, forward):
         return
     weight = np.exp(level - top)
     total = np.zeros(len(there))
-    if forward:
-        for i in range(len(here)):
-            for j in range(len(there)):
-                total[j] += weight[i] * p[here[i], there[j]]
-    else:
+    for i in range(len(here)):
         for j in range(len(there)):
-            for i in range(len(here)):
-                total[j] += weight[i] * p[there[j], here[i]]
+            total[j] += weight[i] * p[here[i], there[j]]
     for j in range(len(there)):
         if total[j] > 0:
             out[j] = math.log(total[j]) + top
             continue
         edge = np.empty(len(here))
         for i in range(len(here)):
-            edge[i] = level[i] + (log_p[here[i], there[j]] if forward else log_p[there[j], here[i]])
+            edge[i] = level[i] + log_p[here[i], there[j]]
         best = edge.max()
         if best > -math.inf:
             out[j] = best + math.log(np.exp(edge - best).sum())
@@ -96,7 +91,7 @@ def localize(start, place, first, p, log_p, posterior):
                 ahead[e] = first[place[e]]
         else:
             a = start[t - 1]
-            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p, log_p, True)
+            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p, log_p)
         # kept near 0, so that rounding does not grow with the length of the log
         top = ahead[b:c].max()
         if top == -math.inf:
@@ -106,7 +101,7 @@ def localize(start, place, first, p, log_p, posterior):
     total += math.log(np.exp(ahead[start[L - 1] :]).sum())
     for t in range(L - 2, -1, -1):
         a, b, c = start[t], start[t + 1], start[t + 2]
-        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c], p, log_p, False)
+        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c], p.T, log_p.T)
         back[a:b] -= back[a:b].max()
     for t in range(L):
         b, c = start[t], start[t + 1]

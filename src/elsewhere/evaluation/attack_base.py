@@ -70,7 +70,7 @@ def wilson(hits: float, trials: float) -> Rate:
     return Rate(p, min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale)))
 
 
-def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
+def user_rate(hits: NDArray[Any], user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
     """
     Return the share of hits over all trials with its interval, and the mean share of the worst decile of users.
 
@@ -94,9 +94,9 @@ def by_user(values: Floats, user: Ints) -> Floats:
     return np.asarray(np.bincount(number, values) / np.bincount(number))
 
 
-def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
+def difference(a: Floats, b: Floats) -> Rate:
     """Return the mean of `a` minus that of `b`, one value per user of either group, by the normal law."""
-    value, half = float(a.mean() - b.mean()), NORMAL.inv_cdf(0.5 + level / 2) * _standard_error(a, b)
+    value, half = float(a.mean() - b.mean()), NORMAL.inv_cdf(0.5 + LEVEL / 2) * _standard_error(a, b)
     return Rate(value, value - half, value + half)
 
 
@@ -216,15 +216,8 @@ class Finding:
 
     @property
     def learnt(self) -> bool | None:
-        """Return whether the figure lies above all that is reached with nothing to learn from; None: cannot tell."""
-        if self.main is None:
-            return None
-        chance = [rate.high for rate in (self.null, self.fresh) if rate is not None]
-        chance += [] if self.baseline is None else [self.baseline]
-        if self.main.low > max(chance, default=math.inf):
-            return True
-        above = self.bar is not None and self.bar != self.baseline and self.main.value > self.bar
-        return False if self.passed is not None and self.passed and not above else None
+        """Return whether anything was learnt, None where that is open."""
+        return {LEARNT: True, WITHIN: True, NOTHING: False}.get(self.outcome)
 
     @property
     def outcome(self) -> str:
@@ -233,8 +226,13 @@ class Finding:
             return NOT_RUN
         if self.passed is False:
             return LEARNT
-        above = self.bar is not None and self.main.value > self.bar and self.bar != self.baseline
-        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: ABOVE if above else UNCLEAR}[self.learnt]
+        chance = [rate.high for rate in (self.null, self.fresh) if rate is not None]
+        chance += [] if self.baseline is None else [self.baseline]
+        if self.main.low > max(chance, default=math.inf):  # above all that is reached with nothing to learn
+            return WITHIN if self.passed else LEARNT
+        if self.bar is not None and self.bar != self.baseline and self.main.value > self.bar:
+            return ABOVE
+        return NOTHING if self.passed else UNCLEAR
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, the details beside the rest."""
@@ -275,9 +273,20 @@ def verdict(main: Rate, bar: float, *chance: Rate | None) -> bool | None:
     return False if main.low > max((rate.high for rate in chance if rate is not None), default=math.inf) else None
 
 
-def percent(value: float | None) -> str:
-    """Return a share as people read it."""
-    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
+def percent(value: Any, digits: int = 1) -> str:
+    """
+    Return a share in per cent; "–" where there is none.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.0001), percent(0), percent(None)
+    ('12.3 %', '<0.1 %', '0.0 %', '–')
+
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return "–"
+    small = 0 < value < 10.0 ** -(digits + 2) / 2  # a small share is not none
+    return f"<{10.0**-digits:.{digits}f} %" if small else f"{100 * value + 0.0:,.{digits}f} %"
 
 
 # -- the case ----------------------------------------------------------------------------------------------------------
@@ -354,10 +363,7 @@ class Lives:
         from scipy import sparse
 
         row, slot = np.nonzero(self.r >= 0)
-        entry = np.ones(len(row)), (row, self.r[row, slot])
-        table = sparse.coo_array(entry, shape=(len(self), self.R)).tocsr()
-        table.sum_duplicates()
-        return table
+        return sparse.csr_array((np.ones(len(row)), (row, self.r[row, slot])), shape=(len(self), self.R))
 
     @cached_property
     def visited(self) -> Any:
@@ -446,9 +452,9 @@ class Case:
         return self.strangers
 
     @property
-    def made_from(self) -> Ints:
-        """Return who each fake was made from, for attacks that cannot do without."""
-        return Link(self.fakes, self.seeds, self.owner).made_from
+    def link(self) -> Link:
+        """Return fakes, people and who was made from whom."""
+        return Link(self.fakes, self.seeds, self.owner)
 
     @property
     def m_min(self) -> int:
@@ -477,27 +483,18 @@ def free_walks(people: Lives, seen: Mask, rng: np.random.Generator) -> Ints:
     Every person counts alike, member or stranger: walks that knew the fewer of them better would tell who is who.
     Where a walk has nowhere to go it begins anew at anybody's place.
     """
-    R, (_, step) = people.R, people.steps
+    R, step = people.R, np.sort(people.steps[1])  # by origin
+    start = np.searchsorted(step, np.arange(R + 1) * R)
     first = people.r[np.arange(len(people)), (people.r >= 0).argmax(axis=1)]
-    begin = np.cumsum(np.bincount(first[first >= 0], minlength=R))
-    key, mass = np.unique(step, return_counts=True)
-    origin = key // R
-    total = np.bincount(origin, mass, R) if len(key) else np.zeros(R)
-    running = np.cumsum(mass) - np.concatenate([[0.0], np.cumsum(total)])[origin]
-    # row number plus the law within the row: one sorted list for all rows
-    edge = origin + running / np.maximum(total[origin], 1e-300)
-    edge[np.flatnonzero(np.diff(origin, append=R))] = np.unique(origin) + 1
-    n, T = seen.shape
-    walks = np.empty((n, T), dtype=np.int64)
-    for t in range(T):
-        u = rng.random(n)
-        anew = np.searchsorted(begin, u * begin[-1], side="right").clip(max=R - 1)
-        if t == 0 or len(key) == 0:
-            walks[:, t] = anew
-            continue
-        here = walks[:, t - 1]
-        at = np.searchsorted(edge, here + u * (1 - 1e-9), side="right").clip(max=len(key) - 1)
-        walks[:, t] = np.where(total[here] > 0, key[at] % R, anew)
+    first = np.sort(first[first >= 0])
+    walks = np.empty(seen.shape, dtype=np.int64)
+    for t in range(seen.shape[1]):
+        u = rng.random(len(seen))
+        walks[:, t] = first[(u * len(first)).astype(np.int64)]
+        here = walks[:, max(t - 1, 0)]
+        ways = start[here + 1] - start[here]
+        on = np.flatnonzero(ways if t > 0 else [])
+        walks[on, t] = step[start[here[on]] + (u[on] * ways[on]).astype(np.int64)] % R
     return np.where(seen, walks, -1)
 
 
@@ -559,11 +556,8 @@ def name_people(
     both = case.seeds if strangers is None else case.seeds.join(strangers)
     tables = {name: np.asarray(score(Link(case.fakes, both))) for name, score in scores.items()}
     nearer = None if strangers is None else nearer_to_members(tables, U, rng)
-    details: dict[str, Any] = {} if nearer is None else {"links_found": nearer._asdict()}
     if case.owner is None:
-        if nearer is None:
-            return _point_at_one(case, scores, tables, knows)
-        return _without_links(case, nearer, knows, details)
+        return _point_at_one(case, scores, tables, knows) if nearer is None else _without_links(case, nearer, knows)
     named = _named(case, tables, scores, learns or {}, rng)
     name = max(named, key=lambda each: named[each]["main"][0].value)
     main, worst = named[name]["main"]
@@ -572,15 +566,13 @@ def name_people(
         for who in named[name].keys() - {"main", "top10"}
     }
     passed = verdict(main, bar, chance["null"], chance.get("fresh"))
-    details |= {each: found["main"][0] for each, found in named.items()}
+    details: dict[str, Any] = {each: found["main"][0] for each, found in named.items()}
     details |= {"strongest": name, "top10": user_rate(named[name]["top10"], case.units, rng)[0]}
+    details |= {} if nearer is None else {"links_found": nearer._asdict()}
     if nearer is not None and nearer.p <= RARELY and passed is not False:
-        return _without_links(case, nearer, knows, details)
-    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes; "
-    if "control" in chance:
-        words += f"a stranger in the place of the person in {percent(chance['control'].value)}, "
-    words += f"a guess in {percent(1 / U)}."
-    chance |= {"worst_decile": worst, "words": words, "details": details}
+        return replace(_without_links(case, nearer, knows), details=details)
+    words = f"Whoever knows {knows} names the person behind {percent(main.value)} of the fakes "
+    chance |= {"worst_decile": worst, "words": f"{words}(a guess: {percent(1 / U)}).", "details": details}
     return Finding(main, **chance, baseline=1 / U, bar=bar, passed=passed)
 
 
@@ -592,7 +584,7 @@ def _named(
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
     """Return by score the share named of main, control, null and fresh, each with its worst decile."""
-    U, owner, units = len(case.seeds), case.made_from, case.units
+    U, owner, units = len(case.seeds), case.link.made_from, case.units
     strangers, stand_in, fresh = case.strangers, owner, case.fakes
     if strangers is not None:
         stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
@@ -615,22 +607,14 @@ def _named(
     return out
 
 
-def _without_links(case: Case, nearer: Nearer, knows: str, details: dict[str, Any]) -> Finding:
+def _without_links(case: Case, nearer: Nearer, knows: str) -> Finding:
     """Return the finding where nobody says who was made from whom: are fakes nearer to the people in the file?"""
-    rate, p, _ = nearer
-    shows = p <= RARELY
+    rate, shows = nearer.share, nearer.p <= RARELY
     rate = rate if shows else rate._replace(low=min(rate.low, 0.5))  # the best of several scores: p decides
-    return Finding(
-        rate,
-        control=Rate(1 - rate.value, 1 - rate.high, 1 - rate.low),
-        baseline=0.5,
-        bar=0.5,
-        passed=not shows,
-        words=f"Whoever knows {knows}, but not who was made from whom, finds {percent(rate.value)} of the fakes "
-        f"nearest to one of {case.who} rather than to one of as many strangers; by chance it is 50 %, and as much in "
-        f"{percent(p)} of random exchanges.",
-        details={"p": p, **details},
-    )
+    words = f"Whoever knows {knows}, but not who was made from whom, finds {percent(rate.value)} of the fakes nearer "
+    words += f"to one of {case.who} than to any of as many strangers; by chance it is 50 %."
+    control, details = Rate(1 - rate.value, 1 - rate.high, 1 - rate.low), {"links_found": nearer._asdict()}
+    return Finding(rate, control, baseline=0.5, bar=0.5, passed=not shows, words=words, details=details)
 
 
 def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, NDArray[Any]], knows: str) -> Finding:
@@ -650,54 +634,29 @@ def _point_at_one(case: Case, scores: Mapping[str, Score], tables: Mapping[str, 
     best, _, early = _strongest_auc(found, len(case.fakes), case.rng())
     chance = Rate(0.01, 0.0, max(early.high, ODD))
     words = f"Whoever knows {knows}, but not who was made from whom, finds that {percent(early.value)} of the fakes "
-    words += "point at one person more clearly than 99 in 100 people point at another; by chance at most "
-    words += f"{percent(early.high)} do, and up to {percent(ODD)} may where fakes are unlike people."
+    words += f"point at one person as clearly as 1 in 100 people does at another; up to {percent(chance.high)} may."
     main = Rate(early.value, *wilson(early.value * len(case.fakes), len(case.fakes))[1:])
-    return Finding(
-        main,
-        control=chance,
-        null=chance,
-        baseline=0.01,
-        bar=chance.high,
-        passed=True if early.value <= early.high else False if main.low > chance.high else None,
-        words=words,
-        details={"strongest": best[0]},
-    )
+    passed = True if early.value <= early.high else False if main.low > chance.high else None
+    details = {"strongest": best[0]}
+    return Finding(main, chance, chance, None, 0.01, chance.high, passed, words=words, details=details)
 
 
 def clearly_one(score: NDArray[Any]) -> Floats:
     """
     Return how clearly each row points at one candidate, beyond whom all rows point at; 0 beyond a candidate's due.
 
-    Whom everybody is near tells nothing, and nobody is behind more rows than there are for each candidate.
+    By how many standard deviations of its row the best is ahead of the second. Whom everybody is near tells nothing,
+    and nobody is behind more rows than there are for each candidate.
     """
-    known = np.isfinite(score)
-    mean = np.where(known, score, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    beyond = np.where(known, score - mean, -np.inf)
-    clear = eccentricity(beyond)
+    beyond = np.ma.masked_invalid(score)
+    beyond = beyond - beyond.mean(axis=0)
+    level, spread = beyond.filled(-np.inf), beyond.std(axis=1).filled(0.0)
+    second, first = np.sort(level, axis=1)[:, -2:].T
+    clear = np.where(np.isfinite(second) & (spread > 1e-12), (first - second) / np.maximum(spread, 1e-12), 0.0)
     order = np.argsort(-clear, kind="stable")
     among = np.empty(len(score), dtype=np.int64)
-    among[order] = number_within(beyond.argmax(axis=1)[order])
+    among[order] = number_within(level.argmax(axis=1)[order])
     return np.where(among < -(-len(score) // score.shape[1]), clear, 0.0)
-
-
-def eccentricity(score: NDArray[Any]) -> Floats:
-    """
-    Return by how many standard deviations of its row the best candidate is ahead of the second, 0 where none is left.
-
-    Examples
-    --------
-    >>> eccentricity(np.array([[4.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, -np.inf]])).round(2).tolist()
-    [2.31, 0.0]
-
-    """
-    known = np.isfinite(score)
-    first, second = -np.sort(-np.where(known, score, -np.inf), axis=1)[:, :2].T
-    n = np.maximum(known.sum(axis=1), 1)
-    mean = np.where(known, score, 0.0).sum(axis=1) / n
-    spread = np.sqrt(np.where(known, (score - mean[:, None]) ** 2, 0.0).sum(axis=1) / n)
-    ahead = np.where(np.isfinite(second), first - np.where(np.isfinite(second), second, 0.0), 0.0)
-    return np.asarray(np.where(spread > 1e-12, ahead / np.maximum(spread, 1e-12), 0.0))
 
 
 # -- membership: who was in the file? ----------------------------------------------------------------------------------
@@ -727,26 +686,19 @@ def tell_members(
         "tpr_by_chance": early.high,
         "detectable": often,
     }
-    worst = _worst_tenth(found[name], people, U)
     if p > RARELY and early.value > early.high:  # not people in general, but some of them
-        main = Rate(early.value, *wilson(early.value * U, U)[1:])
-        words = f"Whoever knows {knows} recognises {percent(early.value)} of {case.who} with 1 % false alarms; by "
-        words += f"chance at most {percent(early.high)}."
-        return Finding(
-            main, baseline=0.01, bar=early.high, passed=False, worst_decile=worst, words=words, details=details
-        )
-    return Finding(
-        Rate(rate.value, max(0.0, rate.value - (often - 0.5)), min(1.0, rate.value + (often - 0.5))),
-        control=free,
-        baseline=0.5 if p <= RARELY else max(0.5, often),
-        bar=often,
-        passed=p > RARELY,
-        worst_decile=worst,
-        words=f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
-        f"{percent(rate.value)} of the cases (by {name.replace('_', ' ')}, the best of {len(found)} scores); by chance "
-        f"it is {percent(float(by_chance.mean()))}, and as much in {percent(p)} of random exchanges.",
-        details=details,
-    )
+        main, free = Rate(early.value, *wilson(early.value * U, U)[1:]), None
+        baseline, bar, passed = 0.01, early.high, False
+        words = f"Whoever knows {knows} recognises {percent(early.value)} of {case.who}, with one false alarm among "
+        words += f"100 strangers; by chance it is at most {percent(early.high)}."
+    else:
+        half = often - 0.5
+        main = Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
+        baseline, bar, passed = 0.5 if p <= RARELY else max(0.5, often), often, p > RARELY
+        words = f"Whoever knows {knows}, and is shown one of {case.who} and one stranger, picks the right one in "
+        words += f"{percent(rate.value)} of the cases; by chance it is 50 %, and up to {percent(often)} among so few."
+    worst = _worst_tenth(found[name], people, U)
+    return Finding(main, free, None, None, baseline, bar, passed, worst, words, details=details)
 
 
 def _strongest_auc(found: Mapping[str, Floats], U: int, rng: np.random.Generator) -> tuple[Any, Floats, Rate]:

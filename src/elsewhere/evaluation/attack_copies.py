@@ -11,6 +11,7 @@ Strangers are counted too, who are on the same map, and in tiles whoever is insi
 A20: does the place of a fake in the list tell whom it was made from (E63)? Lists that are shuffled do not.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 from elsewhere.data._data_kernels import tile_keys
 from elsewhere.data.places import TILE
 from elsewhere.data.visits import Floats, Ints, Visits
-from elsewhere.evaluation._evaluation_kernels import count_agreements
 from elsewhere.evaluation.attack_base import (
     RARELY,
     Case,
@@ -43,10 +43,15 @@ FEWEST_MOVES = 3  # of a day: to stay at home all day is to copy nobody
 
 def by_agreement(link: Link) -> Floats:
     """Return the number of slots at which a fake and a person are at one place."""
-    slots = link.people.clock.thin(MOST_SLOTS)
-    out = np.empty((len(link.fakes), len(link.people)))
-    count_agreements(*(np.ascontiguousarray(lives.r[:, slots]) for lives in (link.fakes, link.people)), out)
-    return out
+    from scipy import sparse
+
+    slots, R = link.people.clock.thin(MOST_SLOTS), link.people.R
+    tables = []
+    for lives in link[:2]:
+        row, slot = np.nonzero((r := lives.r[:, slots]) >= 0)
+        entry = np.ones(len(row)), (row, slot * R + r[row, slot])
+        tables.append(sparse.csr_array(entry, shape=(len(lives), len(slots) * R)))
+    return np.asarray((tables[0] @ tables[1].T).toarray())
 
 
 def by_shared_places(link: Link) -> Floats:
@@ -76,20 +81,16 @@ def whole_days(lives: Lives) -> dict[tuple[int, bytes], int]:
 
 def moves_in_common(lives: Lives, people: Lives) -> Ints:
     """Return (N,) the moves of each life on whole days that are exactly those of one person, whoever has most."""
-    from scipy import sparse
-
-    mine, theirs = whole_days(lives), whole_days(people)
-    number = {day: i for i, day in enumerate({day for _, day in theirs})}
-    both = [(i, number[day], n) for (i, day), n in mine.items() if day in number]
-    row, column, n = np.array(both or [(0, 0, 0)], dtype=np.int64).T
-    shape = max(1, len(number))
-    table = sparse.coo_array((n, (row, column)), shape=(len(lives), shape)).tocsr()
-    row, column = np.array([(i, number[day]) for i, day in theirs] or [(0, 0)], dtype=np.int64).T
-    lived = sparse.coo_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(len(people), shape)).tocsr()
-    common = (table @ lived.T).tolil()
-    if lives is people:
-        common.setdiag(0)
-    return np.asarray(common.tocsr().max(axis=1).toarray()).ravel()
+    lived: dict[bytes, list[int]] = {}
+    for person, day in whole_days(people):
+        lived.setdefault(day, []).append(person)
+    common: Counter[tuple[int, int]] = Counter()
+    for (life, day), moves in whole_days(lives).items():
+        common.update({(life, person): moves for person in lived.get(day, ()) if lives is not people or life != person})
+    most = np.zeros(len(lives), dtype=np.int64)
+    for (life, _), moves in common.items():
+        most[life] = max(most[life], moves)
+    return most
 
 
 def copies(case: Case) -> Finding:
@@ -97,21 +98,20 @@ def copies(case: Case) -> Finding:
     rng = case.rng()
     details: dict[str, Any] = {}
     ways = _own_ways(case, rng, details) if case.owner is not None else {}
-    ways["whole day"] = _copied_days(case, rng, details)
+    ways["whole day"] = _copied_days(case, rng)
     if case.strangers is not None:
         both = Link(case.fakes, case.seeds.join(case.strangers))
-        nearer = nearer_to_members(
-            {"slots": by_agreement(both), "places": by_shared_places(both)}, len(case.seeds), rng
-        )
-        details["links_found"], passed = nearer._asdict(), nearer.p > RARELY
+        tables = {"slots": by_agreement(both), "places": by_shared_places(both)}
+        nearer = nearer_to_members(tables, len(case.seeds), rng)
+        details["links_found"] = nearer._asdict()
         words = f"{percent(nearer.share.value)} of the fakes have most {nearer.by} in common with one of {case.who} "
-        words += f"rather than with one of as many strangers; as much in {percent(nearer.p)} of random exchanges."
-        ways["anybody"] = Finding(nearer.share, baseline=0.5, bar=0.5, passed=passed, words=words)
+        words += "rather than with one of as many strangers; by chance it is 50 %."
+        ways["anybody"] = Finding(nearer.share, baseline=0.5, bar=0.5, passed=nearer.p > RARELY, words=words)
     how = next((name for name, way in ways.items() if way.passed is False), next(iter(ways)))
-    return replace(ways[how], worst_decile=details.pop("worst", None), details={"how": how, **details})
+    return replace(ways[how], details={"how": how, **details})
 
 
-def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> Finding:
+def _copied_days(case: Case, rng: np.random.Generator) -> Finding:
     """
     Ask whether fakes have whole days of people: more of them than real people have days of somebody else, or one of
     them more than twice as much of one person as any two real people have in common, which no chance day is.
@@ -119,31 +119,18 @@ def _copied_days(case: Case, rng: np.random.Generator, details: dict[str, Any]) 
     real, who = (case.seeds, "real people") if case.strangers is None else (case.strangers, "strangers")
     mine, usual = moves_in_common(case.fakes, case.seeds), moves_in_common(real, case.seeds)
     most = 2 * max(int(usual.max()), FEWEST_MOVES)
-    details["verbatim"], main = int((mine > 0).sum()), user_rate((mine > 0).astype(np.float64), case.units, rng)[0]
-    control = wilson(float((usual > 0).sum()), len(usual))
-    if (much := mine > most).any() and main.low <= control.high:
-        main, control = user_rate(much.astype(np.float64), case.units, rng)[0], wilson(0, len(usual))
-        words = (
-            f"{percent(main.value)} of the fakes have more than {most} moves on days that are exactly one person's; "
-        )
-        words += "of real people no two have half as many in common."
-        return _way(main, control, control, 0.0, words, main.value)
-    words = (
-        f"{percent(main.value)} of the fakes have a day that is exactly somebody's real day; {percent(control.value)} "
-    )
-    words += f"of {who} have one that is somebody else's."
-    return _way(main, control, control, control.high, words, main.low)
-
-
-def _way(main: Rate, control: Rate | None, null: Rate, chance: float, words: str, least: float) -> Finding:
-    """Return the finding of one way of copying: it shows where the figure is above chance at `least`."""
-    value, high = (0.0, 0.0) if control is None else (control.value, control.high)
-    return Finding(main, control=control, null=null, baseline=value, bar=high, passed=least <= chance, words=words)
+    main, control = user_rate(mine > 0, case.units, rng)[0], wilson(float((usual > 0).sum()), len(usual))
+    words, shows = f"a day that is exactly somebody's real day; of {who}", main.low > control.high
+    if (much := mine > most).any() and not shows:
+        main, control, shows = user_rate(much, case.units, rng)[0], wilson(0, len(usual)), True
+        words = f"more than {most} moves on days that are exactly one person's; of {who}"
+    words = f"{percent(main.value)} of the fakes have {words} {percent(control.value)}."
+    return Finding(main, control, control, None, control.value, control.high, not shows, words=words)
 
 
 def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> dict[str, Finding]:
     """Return what fakes share with their own people, beside strangers and shuffled links."""
-    owner, strangers = case.made_from, case.strangers
+    owner, strangers = case.link.made_from, case.strangers
     links = {"main": Link(case.fakes, case.seeds, owner)}
     links["null"] = Link(case.fakes, case.seeds, rng.permutation(len(case.seeds))[owner])
     if strangers is not None:
@@ -151,17 +138,18 @@ def _own_ways(case: Case, rng: np.random.Generator, details: dict[str, Any]) -> 
         links["control"] = Link(case.fakes, strangers, stand_in)
     common = {name: overlap_with_own(link) for name, link in links.items()}
     ways = {}
-    for measure, (how, what) in enumerate(
-        (("own person, same time", "are at a place of their own person at the same time"),
-         ("own person", "share a place with their own person"))
-    ):  # fmt: skip
-        rates = {n: user_rate((x[:, measure] > 0).astype(np.float64), case.units, rng) for n, x in common.items()}
-        main, control = rates["main"][0], rates["control"][0] if "control" in rates else None
-        chance = max(rate.high for name, (rate, _) in rates.items() if name != "main")
+    for how, measure, what in (
+        ("own person, same time", 0, "are at a place of their own person at the same time"),
+        ("own person", 1, "share a place with their own person"),
+    ):
+        found = {name: user_rate(x[:, measure] > 0, case.units, rng) for name, x in common.items()}
+        rates: dict[str, Any] = {name: rate for name, (rate, _) in found.items()}
+        main, control = rates["main"], rates.get("control", wilson(0, np.inf))
+        passed = main.low <= max(rates["null"].high, control.high)
         words = f"{percent(main.value)} of the fakes {what}"
-        words += "." if control is None else f" (a stranger's: {percent(control.value)})."
-        ways[how] = _way(main, control, rates["null"][0], chance, words, main.low)
-        details["worst"] = rates["main"][1]
+        words += f"; a stranger's: {percent(control.value)}." if "control" in rates else "."
+        chance, worst = {"baseline": control.value, "bar": control.high}, found["main"][1]
+        ways[how] = Finding(**rates, **chance, passed=passed, worst_decile=worst, words=words)
     own = common["main"]
     details |= {
         "own_seed_zero": bool(own[:, 1].max(initial=0) == 0),
@@ -212,16 +200,17 @@ def rare_places(case: Case) -> Finding:
     chance = max(control.high, null.high)
     words = f"{percent(main.value)} of the fakes' time is at places that fewer than {m_min} people of the data visit "
     words += f"({len(rare)} of them); {percent(control.value)} of real people's time is at such places of others."
+    bar = 0.0 if promised else chance
     return Finding(
         main,
         control=control,
         null=null,
-        baseline=0.0 if promised else chance,
-        bar=0.0 if promised else chance,
+        baseline=bar,
+        bar=bar,
         passed=len(rare) == 0 if promised else main.low <= chance,
         worst_decile=float(np.sort(shares["main"])[::-1][: -(-len(shares["main"]) // 10)].mean()),
         words=words if len(rare) else f"No fake goes to a place that fewer than {m_min} people of the data visit.",
-        details={"m_min": m_min, "places": len(rare), "one_user": int((case.file[rare] == 1).sum())},
+        details={"places": len(rare), "one_user": int((case.file[rare] == 1).sum())},
     )
 
 
@@ -230,7 +219,7 @@ SHUFFLES = 1000
 
 def order_of_the_list(case: Case) -> Finding:
     """Ask whether neighbours in the list of fakes were made from the same person, or people in their order (A20)."""
-    owner, rng = case.made_from, case.rng()
+    owner, rng = case.link.made_from, case.rng()
     if len(owner) < 4 or not case.options["listed"]:
         raise Needs("the published list of at least 4 fakes (a pool); unpublished fakes have no order yet")
 
@@ -243,14 +232,7 @@ def order_of_the_list(case: Case) -> Finding:
     p = (1 + (chance >= found - 1e-12).sum(axis=0)) / (1 + SHUFFLES)
     told = int(np.argmin(p))
     value, often = float(found[told]), float(np.quantile(chance[:, told], 1 - RARELY / 2))
-    what = ("neighbours in the list were made from one person", "the order of the list follows that of the people")[
-        told
-    ]
-    return Finding(
-        Rate(value, value, value),
-        null=Rate(float(chance[:, told].mean()), 0.0, often),
-        bar=often,
-        passed=bool(p[told] > RARELY / 2),
-        words=f"How much {what}: {value:.3f}; in shuffled lists it is at most {often:.3f}.",
-        details={"p": float(p[told])},
-    )
+    what = ("Neighbours in the list that were made from one person", "How near the list is to the order of the people")
+    words = f"{what[told]}: {percent(value)} (in shuffled lists at most {percent(often)})."
+    null, passed = Rate(float(chance[:, told].mean()), 0.0, often), bool(p[told] > RARELY / 2)
+    return Finding(Rate(value, value, value), null=null, bar=often, passed=passed, words=words)

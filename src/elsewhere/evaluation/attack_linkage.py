@@ -25,12 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints
-from elsewhere.evaluation._evaluation_kernels import (
-    change_pairs,
-    distances_to_places,
-    mean_distances,
-    pair_likelihoods,
-)
+from elsewhere.evaluation._evaluation_kernels import change_pairs, mean_distances, pair_likelihoods
 from elsewhere.evaluation.attack_base import (
     Case,
     Finding,
@@ -205,19 +200,14 @@ def by_pairs(link: Link) -> Floats:
 
 def by_time_shares(link: Link) -> Floats:
     """Return sim_S of order 0: the overlap of the times at the own places, the longest first."""
-    mine, theirs = (_sorted_times(lives) for lives in (link.fakes, link.people))
-    score = np.zeros((len(mine), len(theirs)))
-    for i in range(min(mine.shape[1], theirs.shape[1])):
-        score += np.minimum(mine[:, i][:, None], theirs[:, i])
-    return score
+    from scipy.spatial.distance import cdist
 
-
-def _sorted_times(lives: Lives) -> Floats:
-    """Return the time at each of the own places, the longest first, as a share of the slots."""
-    row, _, time, rank = lives.ranked
-    out = np.zeros((len(lives), int(rank.max(initial=0)) + 1))
-    out[row, rank] = time
-    return np.asarray(out / np.maximum(out.sum(axis=1, keepdims=True), 1))
+    most = max(int(lives.ranked[3].max(initial=0)) for lives in link[:2]) + 1
+    mine, theirs = np.zeros((len(link.fakes), most)), np.zeros((len(link.people), most))
+    for lives, out in ((link.fakes, mine), (link.people, theirs)):
+        row, _, time, rank = lives.ranked
+        out[row, rank] = time / np.bincount(row, time)[row]
+    return np.asarray((mine.sum(axis=1)[:, None] + theirs.sum(axis=1) - cdist(mine, theirs, "cityblock")) / 2)
 
 
 def by_metres(link: Link) -> Floats:
@@ -233,14 +223,16 @@ def by_usual_metres(link: Link) -> Floats:
 
 def by_places_in_metres(link: Link) -> Floats:
     """Return minus the mean distance, over the time of a fake, to the nearest place of the person."""
-    xy = link.people.locations.planar()
-    mine, theirs = link.fakes.time, link.people.time
-    weight = mine.data / np.maximum(np.repeat(mine.sum(axis=1), np.diff(mine.indptr)), 1)
+    from scipy.spatial.distance import cdist
+
+    time = link.fakes.time
+    there = np.flatnonzero(time.sum(axis=0))
+    xy, time = link.people.locations.planar(), time[:, there] / np.maximum(time.sum(axis=1), 1)[:, None]
     out = np.empty((len(link.fakes), len(link.people)))
-    places = (np.asarray(x, dtype=np.int64) for x in (mine.indptr, mine.indices))
-    of = (np.asarray(x, dtype=np.int64) for x in (theirs.indptr, theirs.indices))
-    distances_to_places(*places, weight, *of, *map(np.ascontiguousarray, xy.T), out)
-    return -out
+    for person in range(len(link.people)):
+        own = xy[link.people.visited[[person]].indices]
+        out[:, person] = -(time @ cdist(xy[there], own).min(axis=1, initial=np.inf))
+    return out
 
 
 def _nearness_in_metres(mine: Ints, theirs: Ints, link: Link) -> Floats:
@@ -311,7 +303,7 @@ def class_linkage(case: Case) -> Finding:
         case,
         scores,
         bar=NAMED,
-        knows="how and where each person lives (and, of all others, who became which fake)",
+        knows="how and where everybody lives, and whose fakes all others are,",
         learns={"pairs": by_pairs},
     )
 
@@ -321,13 +313,12 @@ def class_linkage(case: Case) -> Finding:
 
 def by_shape(link: Link, *, scaled: bool) -> Floats:
     """Return minus the mean difference of the sorted logarithms of the distances between the four main places."""
+    from scipy.spatial.distance import cdist
+
     mine, theirs = (main_distances(lives) for lives in (link.fakes, link.people))
     if scaled:
         mine, theirs = (x - x.mean(axis=1, keepdims=True) for x in (mine, theirs))
-    out = np.zeros((len(mine), len(theirs)))
-    for i in range(mine.shape[1]):
-        out -= np.abs(mine[:, i][:, None] - theirs[:, i])
-    return out
+    return np.asarray(-cdist(mine, theirs, "cityblock"))
 
 
 def main_distances(lives: Lives) -> Floats:
@@ -393,44 +384,30 @@ def reconstruct_seeds(link: Link, n: int) -> Recovered:
 
 def reconstruction(case: Case) -> Finding:
     """Find the place of the person at each slot from the fakes (A6)."""
-    owner, rng = case.made_from, case.rng()
+    owner, rng = case.link.made_from, case.rng()
     link = Link(case.fakes, case.seeds, owner)
     most = int(np.bincount(owner).max())
     runs = {n: reconstruct_seeds(link, n) for n in FAKES if n <= most}
     n = max(runs, key=lambda each: float(runs[each].exact.mean()))
     found = runs[n]
-    gain = _paired(found.exact, found.prior)
-    walks = reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)
-    null = _paired(walks.exact, walks.prior)
-    prior = float(found.prior.mean())
-    control = None
+    beside = {"null": reconstruct_seeds(Link(case.walks(rng), case.seeds, owner), n)}
     if case.strangers is not None:
         stand_in = rng.permutation(len(case.strangers))[owner % len(case.strangers)]
-        strange = reconstruct_seeds(Link(case.fakes, case.strangers, stand_in), 1)
-        control = Rate(*(prior + x for x in _paired(strange.exact, strange.prior)))
-    main, chance = (Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for rate in (gain, null))
+        beside["control"] = reconstruct_seeds(Link(case.fakes, case.strangers, stand_in), 1)
+    gain = {name: difference(run.exact - run.prior, np.zeros(2)) for name, run in {"main": found, **beside}.items()}
+    prior = float(found.prior.mean())
+    rates: dict[str, Any] = {name: Rate(*(min(1.0, max(0.0, prior + x)) for x in rate)) for name, rate in gain.items()}
+    words = "Whoever knows all other people's pairs of person and fake finds where a person was at "
+    words += f"{percent(rates['main'].value)} of the times; from the places of the other people alone it is "
     return Finding(
-        main,
-        control=control,
-        null=chance,
+        **rates,
         baseline=prior,
         bar=prior + ABOVE_PRIOR,
-        passed=verdict(gain, ABOVE_PRIOR, null),
+        passed=verdict(gain["main"], ABOVE_PRIOR, gain["null"]),
         worst_decile=float(np.sort(found.exact)[::-1][: -(-len(found.exact) // 10)].mean()),
-        words=f"Whoever knows all other people's pairs of person and fake finds where a person was at "
-        f"{percent(main.value)} of the times from {n} fake{'s' * (n > 1)}; the places of the other people alone find "
-        f"{percent(prior)}.",
-        details={
-            "n": n,
-            "exact": {k: float(run.exact.mean()) for k, run in runs.items()},
-            "top5": {k: float(run.top5.mean()) for k, run in runs.items()},
-        },
+        words=f"{words}{percent(prior)}.",
+        details={name: {k: float(getattr(run, name).mean()) for k, run in runs.items()} for name in ("exact", "top5")},
     )
-
-
-def _paired(a: Floats, b: Floats) -> Rate:
-    """Return the mean of a - b with its interval, one pair per person."""
-    return difference(a - b, np.zeros(2))
 
 
 def by_absence(link: Link) -> Floats:
@@ -445,7 +422,7 @@ def by_absence(link: Link) -> Floats:
 
 def avoidance(case: Case) -> Finding:
     """Ask whether a fake avoids the places of the person it was made from (A7)."""
-    owner, rng, strangers = case.made_from, case.rng(), case.others
+    owner, rng, strangers = case.link.made_from, case.rng(), case.others
     both = by_absence(Link(case.fakes, case.seeds.join(strangers)))
     table, side = both[:, : len(case.seeds)], both[:, len(case.seeds) :]
     stand_in = rng.permutation(len(strangers))[owner % len(strangers)]
@@ -455,14 +432,6 @@ def avoidance(case: Case) -> Finding:
         rates.append(user_rate((side < mine).mean(axis=1) + (side == mine).mean(axis=1) / 2, case.units, rng))
     (main, worst), (null, _), (control, _) = rates
     chance = max(0.5, null.high)
-    return Finding(
-        main,
-        control=control,
-        null=null,
-        baseline=0.5,
-        bar=chance,
-        passed=bool(main.low <= chance),
-        worst_decile=worst,
-        words=f"A fake avoids the places of the person it was made from more than those of a stranger in "
-        f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}.",
-    )
+    words = "A fake avoids the places of the person it was made from more than those of a stranger in "
+    words += f"{percent(main.value)} of the cases; by chance it is {percent(null.value)}."
+    return Finding(main, control, null, None, 0.5, chance, bool(main.low <= chance), worst, words)

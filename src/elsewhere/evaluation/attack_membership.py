@@ -63,10 +63,8 @@ def likelihood_ratio(people: Lives, release: Lives) -> Floats:
 
 def likelihood_membership(case: Case) -> Finding:
     """Tell members from strangers by a ratio of likelihoods, each by the fake that fits best (A3)."""
-    people = case.seeds.join(case.others)
-    found, null = (
-        {"likelihood_ratio": likelihood_ratio(people, lives)} for lives in (case.fakes, case.walks(case.rng()))
-    )
+    people, walks = case.seeds.join(case.others), case.walks(case.rng())
+    found, null = ({"likelihood_ratio": likelihood_ratio(people, lives)} for lives in (case.fakes, walks))
     return tell_members(case, found, knows="how each person moves", null=null)
 
 
@@ -147,19 +145,17 @@ def density_membership(case: Case) -> Finding:
     if case.options.get("generator") is not None:
         shadow = shadow_releases(case, lambda lives, _: membership_scores(people, lives))
         found |= {f"{name}_by_shadows": log_ratio(found[name], *table) for name, table in shadow.items()}
-    knows = "all that each person did"
-    return tell_members(case, found, knows=knows, null=null)
+    return tell_members(case, found, knows="all that each person did", null=null)
 
 
 # -- shadow releases ---------------------------------------------------------------------------------------------------
 
 
-def visits_of(fakes: Any) -> Visits:
-    """Return the visits of what a generator returns."""
-    found = getattr(fakes, "visits", fakes)
+def released(case: Case, people: Visits, rng: np.random.Generator) -> Visits:
+    """Return the visits of what the generator makes of these people."""
+    fakes = case.options["generator"](people, rng.spawn(1)[0])
+    found = fakes if isinstance(fakes, Visits) else getattr(fakes, "visits", None)
     found = found() if callable(found) else found
-    if isinstance(found, tuple):
-        return visits_of(found[0])
     if not isinstance(found, Visits):
         raise InvalidParameter("`generator` must return `Visits`, or what has them.", parameter="generator")
     return found
@@ -185,7 +181,7 @@ def shadow_releases(case: Case, score: Any) -> dict[str, tuple[Floats, Mask]]:
     tables: dict[str, list[Floats]] = {}
     for run in range(runs):
         inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(N) < N // 2
-        made = visits_of(case.options["generator"](everybody.of_users(np.flatnonzero(inside[run])), rng.spawn(1)[0]))
+        made = released(case, everybody.of_users(np.flatnonzero(inside[run])), rng)
         for name, values in score(put_on_clock(made, case.seeds, lasting(made)), made).items():
             tables.setdefault(name, []).append(values)
     return {name: (np.array(rows), inside) for name, rows in tables.items()}
@@ -248,21 +244,16 @@ def threshold_canary(case: Case) -> Finding:
         people = rng.permutation(base.U)[:m_min]
         for inside, chosen in ((1, people), (0, people[1:])):
             planted, new = plant(base, chosen, rng)
-            made = visits_of(case.options["generator"](planted, rng.spawn(1)[0]))
+            made = released(case, planted, rng)
             shown = made.locations.select(np.unique(made.place))
             hits[inside, run] = float((planted.locations.select(new).match(shown) >= 0).mean())
     main, control = (wilson(float(hits[i].sum() * CANARIES), runs * CANARIES) for i in (1, 0))
-    return Finding(
-        main,
-        control=control,
-        null=control,
-        baseline=control.value,
-        bar=control.high,
-        passed=bool(main.low <= control.high),
-        words=f"Places that a person shares with exactly {m_min - 1} others are published in {percent(main.value)} of "
-        f"the releases with that person and in {percent(control.value)} of those without.",
-        details={"runs": runs, "planted": CANARIES},
+    words = (
+        f"Places that a person shares with exactly {m_min - 1} others are published in {percent(main.value)} of the "
     )
+    words += f"releases with that person and in {percent(control.value)} of those without."
+    passed = bool(main.low <= control.high)
+    return Finding(main, control, control, None, control.value, control.high, passed, words=words)
 
 
 def plant(base: Visits, people: Ints, rng: np.random.Generator) -> tuple[Visits, Ints]:
@@ -277,11 +268,11 @@ def plant(base: Visits, people: Ints, rng: np.random.Generator) -> tuple[Visits,
     new = where.n + np.arange(CANARIES)
     first = base.start[base.offsets[:-1]][people] // DAY * DAY
     start = np.repeat(first, CANARIES) + 43_200 + 3600 * np.tile(np.arange(CANARIES), len(people))
-    columns = {
+    added = {
         "user": np.repeat(people, CANARIES),
         "start": start,
         "end": start + 3600,
         "place": np.tile(new, len(people)),
     }
-    columns = {name: np.concatenate([getattr(base, name), column]) for name, column in columns.items()}
+    columns = {name: np.concatenate([getattr(base, name), column]) for name, column in added.items()}
     return base.replace(**columns, locations=where.append(Locations(**sides, ids=ids)), trip=None), new

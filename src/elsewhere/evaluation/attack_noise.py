@@ -86,15 +86,13 @@ def noise_audit(case: Case) -> Finding:
     smaller, larger = releases(change, runs, rng)
     eps, chance = eps_proven(smaller, larger, delta), eps_proven(smaller[0::2], smaller[1::2], delta).low
     length = float(np.linalg.norm(change)) / (mechanism.mu * SIGMA)
-    return Finding(
-        main=Rate(eps.low, eps.low, eps.high),
-        control=Rate(chance, chance, chance),
-        baseline=claim,  # to prove what is claimed tells nothing of anybody
-        bar=claim,
-        passed=eps.low <= claim,
-        words=f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most "
-        f"(by {length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
-        f"{eps.low:.3f} (estimate {eps.value:.3f}); claimed is eps <= {claim:g}. Sums without noise would be found out "
-        f"at eps >= {without:.3f}.",
-        details={"estimate": eps.value, "without_noise": without, "runs": runs, "length": length},
+    words = (
+        f"Over {runs} releases of either of two files that differ by one person, the one who moves the sums most (by "
     )
+    words += f"{length:.2f} of what is allowed), an auditor who knows all else and sees the noisy sums proves eps >= "
+    words += (
+        f"{eps.low:.3f}; claimed is eps <= {claim:g}. Sums without noise would be found out at eps >= {without:.3f}."
+    )
+    main, control = Rate(eps.low, eps.low, eps.high), Rate(chance, chance, chance)
+    # to prove what is claimed tells nothing of anybody
+    return Finding(main, control, baseline=claim, bar=claim, passed=eps.low <= claim, words=words)

@@ -18,35 +18,11 @@ from elsewhere._version import __version__
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Ints, Locations, Visits, share_map
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_rng, require_whole
-from elsewhere.evaluation.attack_base import (
-    ABOVE,
-    UNCLEAR,
-    WORST_FIRST,
-    Case,
-    Finding,
-    Lives,
-    Needs,
-)
+from elsewhere.evaluation import attack_copies, attack_linkage, attack_membership, attack_noise, attack_realism
+from elsewhere.evaluation.attack_base import ABOVE, UNCLEAR, WORST_FIRST, Case, Finding, Lives, Needs
 from elsewhere.evaluation.attack_clock import find_clock, put_on_clock
-from elsewhere.evaluation.attack_copies import copies, order_of_the_list, people_around, rare_places
-from elsewhere.evaluation.attack_linkage import (
-    avoidance,
-    class_linkage,
-    move_timing,
-    reconstruction,
-    reidentification,
-    shape_linkage,
-)
-from elsewhere.evaluation.attack_membership import (
-    density_membership,
-    likelihood_membership,
-    map_membership,
-    threshold_canary,
-)
-from elsewhere.evaluation.attack_noise import noise_audit
-from elsewhere.evaluation.attack_realism import real_or_fake
 from elsewhere.evaluation.measures import lasting
-from elsewhere.evaluation.sides import count_places, seed_numbers, to_table, with_visits
+from elsewhere.evaluation.sides import on_one_map, seed_numbers, with_visits
 from elsewhere.scale import map_over
 
 
@@ -58,21 +34,21 @@ class Attack(NamedTuple):
 
 
 ATTACKS = {
-    "A1": Attack("copied places and days", copies),
-    "A2": Attack("naming by moves", reidentification),
-    "A3": Attack("who was in the file, by likelihood", likelihood_membership),
-    "A4": Attack("naming by the times of moves", move_timing),
-    "A5": Attack("naming by how and where people live", class_linkage),
-    "A6": Attack("real whereabouts", reconstruction),
-    "A7": Attack("avoided places", avoidance),
-    "A9": Attack("the noise against its promise", noise_audit),
-    "A10": Attack("who was in the file, by closeness and existence", density_membership),
-    "A13": Attack("rare places", rare_places),
-    "A15": Attack("telling fakes from real people", real_or_fake),
-    "A20": Attack("the order of the list", order_of_the_list),
-    "A22": Attack("who was in the file, by the published map", map_membership),
-    "A23": Attack("places at the threshold of visitors", threshold_canary),
-    "A24": Attack("naming by the shape of a life", shape_linkage),
+    "A1": Attack("copied places and days", attack_copies.copies),
+    "A2": Attack("naming by moves", attack_linkage.reidentification),
+    "A3": Attack("who was in the file, by likelihood", attack_membership.likelihood_membership),
+    "A4": Attack("naming by the times of moves", attack_linkage.move_timing),
+    "A5": Attack("naming by how and where people live", attack_linkage.class_linkage),
+    "A6": Attack("real whereabouts", attack_linkage.reconstruction),
+    "A7": Attack("avoided places", attack_linkage.avoidance),
+    "A9": Attack("the noise against its promise", attack_noise.noise_audit),
+    "A10": Attack("who was in the file, by closeness and existence", attack_membership.density_membership),
+    "A13": Attack("rare places", attack_copies.rare_places),
+    "A15": Attack("telling fakes from real people", attack_realism.real_or_fake),
+    "A20": Attack("the order of the list", attack_copies.order_of_the_list),
+    "A22": Attack("who was in the file, by the published map", attack_membership.map_membership),
+    "A23": Attack("places at the threshold of visitors", attack_membership.threshold_canary),
+    "A24": Attack("naming by the shape of a life", attack_linkage.shape_linkage),
 }
 ALL = tuple(ATTACKS)
 EVERYBODY = ("A1", "A2", "A3", "A10", "A13")  # run against every role in the file
@@ -112,52 +88,38 @@ class AuditResult:
 
 def _sides(given: Mapping[str, Any], locations: Locations | None) -> tuple[dict[str, Visits], float]:
     """Return all sides as visits on one map, and the minutes of a slot; plain tables have those of the other sides."""
-    known: dict[str, Any] = {}
-    for name, side in given.items():
-        found = getattr(side, "visits", None)
-        known[name] = found if isinstance(found, Visits) else side
-    maps = [side.locations for side in known.values() if isinstance(side, (Traces, Visits))]
-    maps = [locations] if locations is not None else maps
-    where = maps[0] if maps else count_places(known.values())
-    slots = next((side for side in known.values() if isinstance(side, Traces)), None)
-    clock = {} if slots is None else {"step_minutes": slots.step_minutes, "start": slots.start, "tz": slots.tz}
-    tables = {
-        name: to_table(side, name, where, **clock) for name, side in known.items() if not isinstance(side, Visits)
+    known = {
+        name: v if isinstance(v := getattr(side, "visits", None), Visits) else side for name, side in given.items()
     }
+    visits = {name: side for name, side in known.items() if isinstance(side, Visits)}
+    where = locations or next((side.locations for side in visits.values()), None)
+    tables = on_one_map({name: side for name, side in known.items() if name not in visits}, where)
     minutes = next((table.step_minutes for table in tables.values()), MINUTES)
-    visits = [tables[name].visits() if name in tables else side for name, side in known.items()]
-    return dict(zip(known, share_map(*visits), strict=True)), minutes
+    visits |= {name: table.visits() for name, table in tables.items()}
+    return dict(zip(known, share_map(*(visits[name] for name in known)), strict=True)), minutes
 
 
 def _sample(sides: dict[str, Visits], owner: Ints | None, rng: np.random.Generator) -> tuple[Any, Ints | None, Any]:
     """Return at most so many people and fakes that all pairs can be looked at, and a note on what was left out."""
-
-    def keep(name: str, some: Ints) -> None:
-        """Keep some users of a side, and of the fakes those that were made from people who are kept."""
-        nonlocal owner
-        if name == "fakes":
-            owner = None if owner is None else owner[some]
-        elif name == "seeds" and owner is not None:
-            number = np.full(sides[name].U, -1)
-            number[some] = np.arange(len(some))
-            kept = np.flatnonzero(number[owner] >= 0)
-            if len(kept) == 0:
-                raise NotEnoughUsers("none of the people drawn for the audit has a fake.")
-            sides["fakes"], owner = sides["fakes"].of_users(kept), number[owner[kept]]
-        sides[name] = sides[name].of_users(some)
-
-    for name in sides:
-        if len(seen := with_visits(sides[name])) < sides[name].U:
-            keep(name, seen)
-    sizes = {name: side.U for name, side in sides.items()}
-    for name in sides:
-        if name != "fakes" and sides[name].U > MOST_PEOPLE:
-            keep(name, np.sort(rng.permutation(sides[name].U)[:MOST_PEOPLE]))
-    most = max(200, MOST_PAIRS // (sides["seeds"].U + (sides["holdout"].U if "holdout" in sides else 0)))
-    if sides["fakes"].U > most:
-        keep("fakes", np.sort(rng.permutation(sides["fakes"].U)[:most]))
-    left = [f"{side.U} of {sizes[name]} {name}" for name, side in sides.items() if side.U < sizes[name]]
-    return sides, owner, (f"Attacks looked at {', '.join(left)}, drawn at random.",) if left else ()
+    picked = {name: with_visits(side) for name, side in sides.items()}
+    seen = {name: len(some) for name, some in picked.items()}
+    for name, some in picked.items():
+        if name != "fakes" and len(some) > MOST_PEOPLE:
+            picked[name] = some[np.sort(rng.permutation(len(some))[:MOST_PEOPLE])]
+    if owner is not None:  # of the fakes those that were made from people who are kept
+        number = np.full(sides["seeds"].U, -1)
+        number[picked["seeds"]] = np.arange(len(picked["seeds"]))
+        owner = number[owner]
+        picked["fakes"] = picked["fakes"][owner[picked["fakes"]] >= 0]
+        if len(picked["fakes"]) == 0:
+            raise NotEnoughUsers("none of the people drawn for the audit has a fake.")
+    most = max(200, MOST_PAIRS // sum(len(picked[name]) for name in ("seeds", "holdout") if name in picked))
+    if (n := len(picked["fakes"])) > most:
+        picked["fakes"] = picked["fakes"][np.sort(rng.permutation(n)[:most])]
+    left = [f"{len(some)} of {seen[name]} {name}" for name, some in picked.items() if len(some) < seen[name]]
+    notes = (f"Attacks looked at {', '.join(left)}, drawn at random.",) if left else ()
+    sides = {name: side.of_users(picked[name]) for name, side in sides.items()}
+    return sides, None if owner is None else owner[picked["fakes"]], notes
 
 
 def make_case(
@@ -185,7 +147,7 @@ def make_case(
     owner = owner if owner is None or owner.min() >= 0 else None  # some are not known
     # what `generate_fakes` returns is private: it is shuffled when it is published
     options |= {"listed": not hasattr(fakes, "seed_of_life")}
-    file = np.sum([people_around(side) for name, side in sides.items() if name != "fakes"], axis=0)
+    file = np.sum([attack_copies.people_around(side) for name, side in sides.items() if name != "fakes"], axis=0)
     label = None
     if classes is not None:
         from elsewhere.paper.semantic_clustering import labels_of
@@ -232,11 +194,8 @@ def run_attack(attack: str, case: Case, roles: Mapping[str, Case]) -> Finding:
         finding = replace(finding, words=f"{finding.words} No verdict: there are too few people for this bar.")
     if len(found) == 1:
         return finding
-    figures = {
-        role: {"outcome": f.outcome, "words": f.words} | ({} if f.main is None else {"main": f.main})
-        for role, f in found.items()
-    }
-    return replace(finding, details={**finding.details, "role": worst, "roles": figures})
+    outcomes = {role: f.outcome for role, f in found.items()}
+    return replace(finding, details={**finding.details, "role": worst, "roles": outcomes})
 
 
 def audit(
@@ -317,8 +276,6 @@ def audit(
         "seed_users": len(case.seeds),
         "holdout_users": 0 if case.strangers is None else len(case.strangers),
         "fakes": len(case.fakes),
-        "slots": len(case.seeds.clock.second),
-        "places": case.seeds.R,
     }
     return AuditResult(tuple(findings), sizes, (*notes, f"elsewhere {__version__}"))
 

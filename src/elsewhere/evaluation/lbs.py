@@ -5,11 +5,12 @@ In order: what the service knows before it looks, one query log as it sees it an
 result, the scenario itself, and generators of decoys: four are the paper's, the fifth draws fakes of a pool.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,19 +169,18 @@ def attack(log: Sightings, chain: HiddenChain, truth: Ints, rng: np.random.Gener
     return np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int), right[path]
 
 
-def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
+def overhead(log: Sightings, label: Ints | None) -> tuple[float, float]:
     """
-    Return the mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
+    Return the mean number of different places and of different classes per exposed slot (`OVERHEADS`, E69).
 
     The truth is one of them. Codes of unknown class count as one class. NaN where nothing was exposed.
     """
-    sent, kinds = np.diff(log.start)[log.seen], np.nan
-    if len(sent) == 0:
-        return dict.fromkeys(OVERHEADS, np.nan)
-    if label is not None:
-        slot = np.repeat(np.arange(len(log.seen)), np.diff(log.start))
-        kinds = len(np.unique(slot * (label.max() + 2) + label[log.place] + 1)) / len(sent)
-    return {"diversity": float(sent.mean()), "semantic": kinds}
+    exposed = int(log.seen.sum())
+    if exposed == 0:
+        return np.nan, np.nan
+    slot = np.repeat(np.arange(len(log.seen)), np.diff(log.start))
+    kinds = np.nan if label is None else len(np.unique(slot * (label.max() + 2) + label[log.place] + 1))
+    return len(slot) / exposed, kinds / exposed
 
 
 # -- the result --------------------------------------------------------------------------------------------------------
@@ -202,8 +202,6 @@ class LbsResult:
         (users, generators, n_fakes, 2) different places and classes per exposed slot.
     settings
         beta, repeats, periods, sizes.
-    notes
-        What a reader should know about the inputs.
     resamples
         (1000, users) users drawn for the intervals.
 
@@ -215,7 +213,6 @@ class LbsResult:
     error: Floats = field(repr=False)
     overhead: Floats = field(repr=False)
     settings: dict[str, Any]
-    notes: tuple[str, ...]
     resamples: Any = field(repr=False)
 
     def __repr__(self) -> str:
@@ -226,48 +223,37 @@ class LbsResult:
         self, generator: str, n: int, adversary: str = "aggregate", attack: str = "tracking", where: str = "exposed"
     ) -> dict[str, Any]:
         """Return the median over users of the probability of error, its 95 % interval, and the mean."""
-        g, m, a = (
-            x.index(y) for x, y in ((self.generators, generator), (self.n_fakes, n), (self.adversaries, adversary))
-        )
-        return self._summary(self.error[:, g, m, a, ATTACKS.index(attack), WHERE.index(where)])
+        g, m = self.generators.index(generator), self.n_fakes.index(n)
+        at = self.adversaries.index(adversary), ATTACKS.index(attack), WHERE.index(where)
+        return self._summary(self.error[:, g, m, *at])
 
     def to_dict(self) -> dict[str, Any]:
         """Return numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
-        by_generator: dict[str, Any] = {}
-        for generator in self.generators:
-            by_generator[generator] = {}
-            for n in self.n_fakes:
-                g, m = self.generators.index(generator), self.n_fakes.index(n)
-                errors = {
-                    adversary: {
-                        attack: {where: self.figure(generator, n, adversary, attack, where) for where in WHERE}
-                        for attack in ATTACKS
-                    }
-                    for adversary in self.adversaries
+
+        def figures(g: int, m: int) -> dict[str, Any]:
+            generator, n = self.generators[g], self.n_fakes[m]
+            sent = {name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)}
+            error = {
+                adversary: {
+                    attack: {where: self.figure(generator, n, adversary, attack, where) for where in WHERE}
+                    for attack in ATTACKS
                 }
-                by_generator[generator][str(n)] = {
-                    "ceiling": n / (n + 1),
-                    "bar": BAR * n / (n + 1),
-                    **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
-                    "error": errors,
-                }
-        whole: dict[str, Any] = plain({"settings": self.settings, "generators": by_generator, "notes": self.notes})
-        return {**whole, "version": __version__}
+                for adversary in self.adversaries
+            }
+            return {"ceiling": n / (n + 1), "bar": BAR * n / (n + 1), **sent, "error": error}
+
+        numbers = {str(n): m for m, n in enumerate(self.n_fakes)}
+        by_generator = {name: {n: figures(g, m) for n, m in numbers.items()} for g, name in enumerate(self.generators)}
+        return dict(plain({"settings": self.settings, "generators": by_generator, "version": __version__}))
 
     def _summary(self, values: Floats) -> dict[str, Any]:
-        there = ~np.isnan(values)
-        if not there.any():
-            return {"median": np.nan, "interval": [np.nan, np.nan], "mean": np.nan, "users": 0}
-        # users without a value are drawn too, and count for nothing
-        samples = values[self.resamples]
-        usable = samples[~np.isnan(samples).all(axis=1)]
-        low, high = np.quantile(np.nanmedian(usable, axis=1), [0.025, 0.975])
-        return {
-            "median": float(np.nanmedian(values)),
-            "interval": [float(low), float(high)],
-            "mean": float(np.nanmean(values)),
-            "users": int(there.sum()),
-        }
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # users without a value are drawn too, and count for nothing
+            low, high = np.nanquantile(np.nanmedian(values[self.resamples], axis=1), [0.025, 0.975]).tolist()
+            middle, mean = float(np.nanmedian(values)), float(np.nanmean(values))
+        return {"median": middle, "interval": [low, high], "mean": mean, "users": int(np.sum(~np.isnan(values)))}
 
 
 # -- the scenario ------------------------------------------------------------------------------------------------------
@@ -280,7 +266,7 @@ def evaluate_lbs(
     *,
     classes: Any = None,
     pool: Any = None,
-    n_fakes: Iterable[int] = (1, 5, 10),
+    n_fakes: Sequence[int] = (1, 5, 10),
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
     locations: Locations | None = None,
@@ -339,10 +325,10 @@ def evaluate_lbs(
     require_between("beta", beta, 0, 1, open_low=True)
     for name in adversaries:
         require_choice("adversaries", name, ADVERSARIES)
-    numbers = tuple(dict.fromkeys(_whole_numbers("n_fakes", n_fakes)))
-    times = _whole_numbers("repeats", repeats)
-    if len(times) != 2:
-        raise InvalidParameter("`repeats` must be two whole numbers.", parameter="repeats")
+    if np.ndim(n_fakes) != 1 or len(n_fakes) == 0 or np.shape(repeats) != (2,):
+        raise InvalidParameter("`n_fakes` must be a list of whole numbers, and `repeats` two.", parameter="n_fakes")
+    numbers = tuple(dict.fromkeys(require_whole("n_fakes", n, 1) for n in n_fakes))
+    times = [require_whole("repeats", n, 1) for n in repeats]
     if not isinstance(generators, Mapping) or not generators or not all(map(callable, generators.values())):
         raise InvalidParameter(
             "`generators` must map at least one name to a callable(user, n, rng).", parameter="generators"
@@ -350,32 +336,30 @@ def evaluate_lbs(
     # the map of the fakes need not be the owner's: only the numbers of places are compared
     sides = on_one_map({"train": train, "test": test, "pool": getattr(pool, "r", pool)}, locations)
     people, truth = sides["train"], sides["test"]
-    # a plain array has no labels: users are the same where their places in line are
-    by_label = isinstance(train, Traces) and isinstance(test, Traces)
     place = {label: i for i, label in enumerate(dict.fromkeys([*people.labels, *truth.labels]))}
-    number = np.array([place[label] for label in truth.labels]) if by_label else np.arange(truth.U)
+    number = np.array([place[label] for label in truth.labels])
     profiles = fit_profiles(people, missing="skip")
     label = None if classes is None else labels_of(classes, people.R)
-    stage = _Stage(
-        test=truth,
-        number=number,
-        generators=dict(generators),
-        n_fakes=numbers,
-        beta=float(beta),
-        repeats=(times[0], times[1]),
-        model=aggregate(profiles, people.locations),
-        profiles=profiles,
-        label=label,
-        pool=None if pool is None else sides["pool"].r.astype(np.int64),
-        adversaries=tuple(adversaries),
-    )
+    held = None if pool is None else sides["pool"].r.astype(np.int64)
+    model = aggregate(profiles, people.locations)
+    stage = _Stage(truth, number, dict(generators), numbers, beta, times, model, profiles, label, held, adversaries)
     *streams, last = rng.spawn(truth.U + 1)
     results = map_over(partial(_attack_user, stage), list(enumerate(streams)), executor=executor, progress=progress)
-    return _result(stage, results, last)
+    error, cost = (np.stack(each) for each in zip(*results, strict=True))
+    there = [i for i in range(len(ADVERSARIES)) if not np.isnan(error[:, :, :, i]).all()]  # who had their inputs
+    sizes = {"users": truth.U, "places": truth.R, "slots": truth.L, "pool": 0 if held is None else len(held)}
+    return LbsResult(
+        tuple(generators),
+        numbers,
+        tuple(ADVERSARIES[i] for i in there),
+        error[:, :, :, there],
+        cost,
+        {"beta": beta, "repeats": times, **sizes},
+        last.integers(truth.U, size=(RESAMPLES, truth.U)),
+    )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Stage:
+class _Stage(NamedTuple):
     """The inputs, checked."""
 
     test: Traces
@@ -383,12 +367,12 @@ class _Stage:
     generators: dict[str, Any]
     n_fakes: tuple[int, ...]
     beta: float
-    repeats: tuple[int, int]
+    repeats: list[int]
     model: AggregateModel
     profiles: Profiles
     label: Ints | None
     pool: Ints | None
-    adversaries: tuple[str, ...]
+    adversaries: Sequence[str]
 
     def draw_fakes(self, name: str, user: int, n: int, rng: np.random.Generator) -> Ints:
         """Return what a generator gives, checked."""
@@ -401,39 +385,6 @@ class _Stage:
         if fakes.min() < -1 or fakes.max() >= self.test.R:
             raise InvalidTraces(f"generator {name!r} must give places in 0 .. {self.test.R - 1}.", code="E_INDEX")
         return fakes.astype(np.int64)
-
-
-def _whole_numbers(name: str, values: Any) -> list[int]:
-    try:
-        numbers = [require_whole(name, n, 1) for n in values]
-    except TypeError:
-        numbers = []
-    if not numbers:
-        raise InvalidParameter(f"`{name}` must be whole numbers in a list, got {values!r}.", parameter=name)
-    return numbers
-
-
-def _result(stage: _Stage, results: Sequence[tuple[Any, Any]], rng: np.random.Generator) -> LbsResult:
-    """Return errors and overheads of all users, of the adversaries that had their inputs."""
-    there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in results)]
-    keep = [ADVERSARIES.index(a) for a in there]
-    return LbsResult(
-        generators=tuple(stage.generators),
-        n_fakes=stage.n_fakes,
-        adversaries=tuple(there),
-        error=np.stack([e for e, _ in results])[:, :, :, keep],
-        overhead=np.stack([o for _, o in results]),
-        settings={
-            "beta": stage.beta,
-            "repeats": list(stage.repeats),
-            "users": stage.test.U,
-            "places": stage.test.R,
-            "slots": stage.test.L,
-            "pool": 0 if stage.pool is None else len(stage.pool),
-        },
-        notes=tuple(f"{name}: {g.note}" for name, g in stage.generators.items() if getattr(g, "note", "")),
-        resamples=rng.integers(stage.test.U, size=(RESAMPLES, stage.test.U)),
-    )
 
 
 def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[Floats, Floats]:
@@ -462,7 +413,7 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
     for (g, m, a), decoys in fakes.items():
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
-            cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
+            cost[g, m, :, a, b] = overhead(log, stage.label)
             less = log if stage.pool is None else log.without(stage.pool)
             knowing = (log, anybody), (log, user), (less, None if stage.pool is None else anybody)
             for i, (what, chain) in enumerate(knowing):  # in the order of ADVERSARIES
@@ -477,11 +428,9 @@ def _attack_user(stage: _Stage, task: tuple[int, np.random.Generator]) -> tuple[
 
 def _mean_runs(runs: Floats) -> Floats:
     """Return the mean over selections and exposures, NaN left out."""
-    flat = runs.reshape(*runs.shape[:-2], -1)
-    there = ~np.isnan(flat)
-    number = there.sum(axis=-1)
-    total = np.where(there, flat, 0.0).sum(axis=-1)
-    return np.asarray(np.divide(total, number, out=np.full(number.shape, np.nan), where=number > 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where nothing is exposed in any run there is no mean
+        return np.asarray(np.nanmean(runs.reshape(*runs.shape[:-2], -1), axis=-1))
 
 
 # -- generators of decoys ----------------------------------------------------------------------------------------------
@@ -509,19 +458,10 @@ def aggregate_iid(model: AggregateModel, L: int) -> Generator:
 
 def walk_on_aggregate(model: AggregateModel, L: int) -> Generator:
     """Return the generator "random walk on aggregate mobility": pi_bar at the first slot (E74), then p_bar."""
-    first = np.cumsum(model.pi_bar)
-    table = np.cumsum(model.table(), axis=1) if model.R <= TABLE_PLACES else None
-
-    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
-        r = np.empty((n, L), dtype=np.int64)
-        r[:, 0] = _draw(first, rng.random(n))
-        for t in range(1, L):
-            here = r[:, t - 1]
-            edges = np.cumsum(model.rows(here), axis=1) if table is None else table[here]
-            r[:, t] = _next(edges, rng.random(n))
-        return r
-
-    return walk
+    rows = np.cumsum(model.table(), axis=1).__getitem__ if model.R <= TABLE_PLACES else None
+    return lambda user, n, rng: _walk(
+        np.cumsum(model.pi_bar), rows or (lambda here: np.cumsum(model.rows(here), axis=1)), (n, L), rng
+    )
 
 
 def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
@@ -536,11 +476,7 @@ def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
         u = people[user]
         p = u.p()
         edge = np.cumsum(np.where(p.any(axis=1, keepdims=True), p, u.pi_r), axis=1)
-        k = np.empty((n, L), dtype=np.int64)
-        k[:, 0] = _draw(np.cumsum(u.pi_r), rng.random(n))
-        for t in range(1, L):
-            k[:, t] = _next(edge[k[:, t - 1]], rng.random(n))
-        return u.support[k].astype(np.int64)
+        return u.support[_walk(np.cumsum(u.pi_r), edge.__getitem__, (n, L), rng)].astype(np.int64)
 
     return walk
 
@@ -550,7 +486,7 @@ class PoolGenerator:
     Fakes of a pool, none of which descends from the user they protect (E66).
 
     `maker[f]` is the number of the user that fake f descends from, -1 where that is nobody of these users; None where
-    it is unknown: a public pool does not know it, and its user cannot either. `weight` is ln of how likely each is to
+    it is unknown, so that some may descend from the user they protect. `weight` is ln of how likely each is to
     be drawn. With `own` all descend from the user, as in the paper's experiment; where a user has too few, some are
     sent twice.
 
@@ -568,8 +504,6 @@ class PoolGenerator:
         self.r, self.own = np.asarray(r), own
         self.maker = np.full(len(self.r), -1) if maker is None else np.asarray(maker)
         self.weight = np.zeros(len(self.r)) if weight is None else weight
-        unknown = "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
-        self.note = unknown if maker is None else ""  # for readers of the result
 
     def __call__(self, user: int, n: int, rng: np.random.Generator) -> Codes:
         """Draw `n` different fakes, none of which descends from `user`; with `own`, all."""
@@ -589,10 +523,15 @@ def _draw(edge: Floats, u: Floats) -> Ints:
     return np.asarray(np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1), dtype=np.int64)
 
 
-def _next(edges: Floats, u: Floats) -> Ints:
-    """Draw one place per row of running sums."""
-    below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)
+def _walk(first: Floats, edges: Callable[[Ints], Floats], shape: tuple[int, int], rng: np.random.Generator) -> Ints:
+    """Return walks that begin by the running sums `first` and go on by those of the row of each place."""
+    r = np.empty(shape, dtype=np.int64)
+    r[:, 0] = _draw(first, rng.random(shape[0]))
+    for t in range(1, shape[1]):
+        edge = edges(r[:, t - 1])
+        below = (edge <= (rng.random(shape[0]) * edge[:, -1])[:, None]).sum(axis=1)
+        r[:, t] = np.minimum(below, edge.shape[1] - 1)
+    return r
 
 
 def two_days(traces: Traces) -> tuple[Traces, Traces]:

@@ -234,13 +234,6 @@ class Crowd:
         sleeps = np.bincount(who, asleep, U) > 0
         return np.asarray(where[_first_of_each(who, np.where(sleeps[who], asleep, time), U)])
 
-    def away_by_hour(self) -> Floats:
-        """Return (24,) the share of the time, or records, that is not at home, by hour of the day; 0 where none is."""
-        row, hour, weight = self._hours
-        away = self.visits.place[row] != self.home[self.visits.user[row]]
-        total = np.bincount(hour % 24, weight, 24)
-        return np.asarray(np.bincount(hour % 24, weight * away, 24) / np.maximum(total, 1.0))
-
     @cached_property
     def people(self) -> dict[str, Floats]:
         """Return numbers of each person: see `describe_people`."""
@@ -427,14 +420,10 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
     (0.0, 1.0)
 
     """
+    from scipy.special import rel_entr
+
     a, b = (np.asarray(x, dtype=np.float64) / np.sum(x) for x in (p, q))
-    middle = (a + b) / 2
-
-    def divergence(x: Floats) -> float:
-        some = x > 0
-        return float((x[some] * np.log2(x[some] / middle[some])).sum())
-
-    return (divergence(a) + divergence(b)) / 2
+    return float((rel_entr(a, (a + b) / 2) + rel_entr(b, (a + b) / 2)).sum() / (2 * np.log(2)))
 
 
 def field_divergences(real: Crowd, fakes: Crowd) -> dict[str, float | None]:

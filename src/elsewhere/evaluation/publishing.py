@@ -19,12 +19,10 @@ from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import require_between, require_rng, require_whole
 from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.sides import number_within, on_one_map, seed_numbers
-from elsewhere.paper._similarity_kernels import visit_similarity
 from elsewhere.paper.aggregate import AggregateModel, aggregate
-from elsewhere.paper.geographic_similarity import visits_of
+from elsewhere.paper.geographic_similarity import similarity_rows, visits_of
 from elsewhere.paper.profiles import Profiles, count
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
-from elsewhere.sorting import distinct
 
 NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
 POPULAR = 50  # places of tbl:vistprob-kl-50mp
@@ -104,21 +102,11 @@ def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, paired:
 
 
 def moves_similarity(real: AggregateModel, other: AggregateModel) -> float:
-    """
-    Return sum_r pi_bar^r sum_x min(p_bar, p_bar_F), Hamming (eq:as1), weighted by pi_bar of the real people.
-
-    Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
-    is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
-    """
-    R, weight, total = real.R, np.asarray(real.pi_bar), 0.0
-    step = distinct(np.concatenate([m.key for m in (real, other)]))  # every move that either model has seen
-    start, origins = np.searchsorted(step // R, np.arange(R + 1)), np.flatnonzero(weight)
-    for i in range(0, len(origins), ROWS):
-        r = origins[i : i + ROWS]
-        there = np.unique(np.concatenate([step[start[o] : start[o + 1]] % R for o in r.tolist()]))
-        a, b = (m.block(r, there) for m in (real, other))
-        remainder = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
-        total += float(weight[r] @ (np.minimum(a, b).sum(axis=1) + np.maximum(0.0, remainder)))
+    """Return sum_r pi_bar^r sum_x min(p_bar, p_bar_F), Hamming (eq:as1), weighted by pi_bar of the real people."""
+    weight, total = np.asarray(real.pi_bar), 0.0
+    origins = np.flatnonzero(weight)
+    for r in np.split(origins, range(ROWS, len(origins), ROWS)):
+        total += float(weight[r] @ np.minimum(real.rows(r), other.rows(r)).sum(axis=1))
     return min(1.0, total)
 
 
@@ -135,18 +123,13 @@ class Scene(NamedTuple):
     owner: Ints | None
     places: Locations
 
-    @property
-    def R(self) -> int:
-        """Return the number of places."""
-        return len(self.places)
-
     def profiles(self, r: Codes) -> Profiles:
         """Return one profile per trace."""
-        return count(r, np.arange(len(r)), np.zeros(r.shape[1], dtype=np.int32), U=len(r), R=self.R, T=1)
+        return count(r, np.arange(len(r)), np.zeros(r.shape[1], dtype=np.int32), U=len(r), R=len(self.places), T=1)
 
     def visits(self, r: Codes) -> Floats:
         """Return the number of visits of each place, (R,)."""
-        return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
+        return np.bincount(r[r >= 0], minlength=len(self.places)).astype(np.float64)
 
     def compare(self, real: Codes, other: Codes, epsilon: float | None = EPSILON) -> dict[str, float]:
         """
@@ -172,11 +155,8 @@ def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[
     F, N = len(scene.fakes), len(scene.real)
     order = rng.permutation(F)
     if scene.owner is None:
-        if F <= N:
-            return [np.sort(order)], []
-        if F >= datasets * N:
-            return [order[i * N : (i + 1) * N] for i in range(datasets)], []
-        return [rng.choice(F, N, replace=False) for _ in range(datasets)], ["the datasets share fakes."]
+        parts = np.resize(order, (datasets if F > N else 1, min(F, N)))
+        return list(np.sort(parts, axis=1)), ["the datasets share fakes."] if parts.size > F else []
     notes = []
     number = np.empty(F, dtype=np.int64)
     number[order] = number_within(scene.owner[order])
@@ -216,7 +196,7 @@ def _tables(
 
     aggregates = {"p_bar": {**figure("p_bar"), "epsilon": epsilon}, "pi_bar": figure("pi_bar")}
     ranked, visits = -np.sort(-scene.visits(scene.real)), {}
-    for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
+    for name, n in (("all", len(scene.places)), ("top", min(POPULAR, len(scene.places)))):
         real = ranked[:n]
         single = np.zeros(n)
         single[0] = real.sum()
@@ -247,11 +227,10 @@ def similarities(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> 
             notes.append(f"similarities are those of {most} fakes drawn at random.")
         owner = scene.owner[sample]
         both = [scene.profiles(r) for r in (scene.real, scene.fakes[sample])]
-        table = np.empty((len(scene.real), len(sample)))
         left, right = (visits_of(p) for p in both)
-        for name, places in (("geographic", both[0].R), ("semantic", 0)):
+        for name in ("geographic", "semantic"):
             # seed first (E26)
-            visit_similarity(left, right, 0, places, table)
+            table = similarity_rows(left, right, name == "semantic", range(len(scene.real)))
             samples[name] = table[owner, np.arange(len(sample))]
         other = scene.user[:, None] != scene.user[owner][None, :]
         samples["differential"] = np.abs(samples["semantic"] - table)[other]
@@ -376,11 +355,8 @@ def evaluate_publishing(
         "train": len(scene.real),
         "test": 0 if scene.test is None else len(scene.test),
         "users": sides["train"].U,
-        "test_users": 0 if scene.test is None else sides["test"].U,
         "fakes": len(scene.fakes),
         "datasets": len(chosen),
         "dataset_size": len(chosen[0]),
-        "places": scene.R,
-        "slots": scene.real.shape[1],
     }
     return PublishingResult(sizes, aggregates, visits, allocation, (*notes, *more), samples)

@@ -13,7 +13,7 @@ Where a row stands beside the paper's, the way is the paper's: about 500 attempt
 import os
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,8 +30,6 @@ from elsewhere.evaluation.publishing import EPSILON, PublishingResult, Scene, ev
 from elsewhere.paper.geographic_similarity import pairwise_geographic_similarity
 from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.paper.profiles import fit_profiles
-from elsewhere.paper.semantic_clustering import classes_of_graph, most_classes, numbers_to_try
-from elsewhere.paper.semantic_graph import semantic_graph
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.publish import Fakes, finite
@@ -79,36 +77,6 @@ NUMBERS = {
         for key, place, what, row in TABLES
         for column, value in row.items()
     },
-}
-
-# what the text concludes from figures and tables, and where
-STATED = {
-    "people differ in places": ("fig:real-gs-similarity a", "geographic similarity of two users: most near 0"),
-    "people are alike in meaning": ("fig:real-gs-similarity b", "semantic similarity of two users: most high"),
-    "differences are small": ("fig:deltas-fakeset2", "most differences of semantic similarity are small (below .1)"),
-    "fakes are like their seeds": (
-        "fig:real-fake-semantic-similarity",
-        "fakes are semantically similar to their seeds",
-    ),
-    "quantiles on a line": (
-        "fig:fake-fake-semantic-similarity-qq",
-        "quantiles of real-real and fake-fake similarity on a line",
-    ),
-    "all": ("tbl:vistprob-kl", "testing is closer than fakes, fakes are closer than uniform and single"),
-    "top": ("tbl:vistprob-kl-50mp", "testing is closer than fakes, fakes are closer than uniform and single"),
-    "time": ("tbl:timealloc-kl", "time at the place of rank {}: fakes are closer than uniform and random"),
-    "time beside testing": ("tbl:timealloc-kl", "sometimes the fakes are closer than testing"),
-    "ours misleads most": ("fig:locationprivacy", "{}: ours misleads tracking more than all others"),
-    "near the maximum": ("Service, Results", "{}: privacy very close to the maximum (m/(m+1) = {})"),
-    "the walk is next": ("Service, Results", "{}: of the others the walk on the user (RW user) comes closest to ours"),
-    "sent a": (
-        "fig:locationprivacy a",
-        "ours and the walk on the user send fewer different places than the random strategies",
-    ),
-    "sent b": (
-        "fig:locationprivacy b",
-        "ours and the walk on the user send fewer different classes than the random strategies",
-    ),
 }
 
 CLOSE = 0.1  # of the most there can be: "very close to the maximum"
@@ -248,13 +216,12 @@ def reproduce(
     publishing = evaluate_publishing(train, test, r[drawn], seed_index=seed[drawn], datasets=DATASETS, rng=rng)
     tell(4, 6)
     assert made.learnt is not None  # noqa: S101 - fresh fakes know it
-    service = _service(train, test, r, seed, loglik, made.learnt.classes, repeats, threads, rng)
+    service = _service(train, test, (r, seed, loglik), made.learnt.classes, repeats, threads, rng)
     tell(5, 6)
     figures = _numbers(train, made, _share_per_seed(made, train).mean(), publishing)
     intervals = _intervals(figures, train, made, r[drawn], seed[drawn], publishing, rng)
     rows = (
         *(_number_row(key, x, intervals.get(key)) for key in NUMBERS if (x := figures.get(key)) is not None),
-        _kappa_rule(profiles, rng),
         *_statements(geographic, semantic, publishing, service),
         *_product_rows(publishing, service),
     )
@@ -283,33 +250,17 @@ def _share_per_seed(made: Fakes, train: Traces) -> Floats:
 
 
 def _service(
-    train: Traces,
-    test: Traces,
-    r: Codes,
-    seed: Ints,
-    loglik: Floats,
-    classes: Any,
-    repeats: tuple[int, int],
-    executor: Executor | None,
-    rng: np.random.Generator,
+    train: Traces, test: Traces, made: Any, classes: Any, repeats: Any, executor: Any, rng: np.random.Generator
 ) -> LbsResult:
     """Return the service scenario with fakes of the user's own seed, as the paper has it, and of others' (E66)."""
+    r, seed, loglik = made
     users = np.unique(train.user[seed])  # nobody else has a fake of her own
-    number = np.full(train.U, -1)
-    number[users] = np.arange(len(users))
-    maker = number[train.user[seed]]
-    generators = five_generators(train.of_users(users), PoolGenerator(r, maker, loglik, own=True))
+    maker = np.searchsorted(users, train.user[seed])
+    days = train.of_users(users), test.of_users(users)
+    generators = five_generators(days[0], PoolGenerator(r, maker, loglik, own=True))
     generators[OTHERS] = PoolGenerator(r, maker, loglik)
-    return evaluate_lbs(
-        train.of_users(users),
-        test.of_users(users),
-        generators,
-        classes=classes,
-        repeats=repeats,
-        adversaries=["aggregate"],  # the paper's
-        executor=executor,
-        rng=rng,
-    )
+    known: dict[str, Any] = {"classes": classes, "adversaries": ["aggregate"]}  # the paper's adversary
+    return evaluate_lbs(*days, generators, **known, repeats=repeats, executor=executor, rng=rng)
 
 
 def _intervals(
@@ -354,23 +305,6 @@ def _intervals(
     return out
 
 
-def _kappa_rule(profiles: Any, rng: np.random.Generator) -> Row:
-    """Return the number of classes by the paper's rule, as printed and the right way round (E29)."""
-    graph = semantic_graph(profiles)
-    ratio = {}
-    for kappa in numbers_to_try(most_classes(int(graph.visited.sum()), 1)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # fewer distinct rows than classes
-            label = classes_of_graph(graph, kappa, "kmeans", 1, rng).label[graph.visited]
-        same = label[:, None] == label
-        inside, between = graph.w_visited[same].sum() / max(same.sum() - len(label), 1), graph.w_visited[~same].mean()
-        ratio[kappa] = float(between / max(inside, 1e-300))
-    printed, reverse = max(ratio, key=lambda k: ratio[k]), min(ratio, key=lambda k: ratio[k])
-    why = "as printed the rule prefers places of one class to be unlike (E29)"
-    ours = f"{printed} as printed, {reverse} the right way round, of at most {max(ratio)}"
-    return Row("sec:sampling", "classes by the paper's own rule, k-means", "20", ours, None, None, why)
-
-
 def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: PublishingResult) -> dict[str, float | None]:
     """Return our values, by the keys of `NUMBERS` and others."""
     figures: dict[str, Any] = {"users": train.U, "places": train.R, "kappa": fakes.kappa, "passed": first_two}
@@ -399,39 +333,43 @@ def _number_row(key: str, ours: float, interval: Interval | None = None) -> Row:
 def _statements(
     geographic: Floats, semantic: Floats, publishing: PublishingResult, service: LbsResult
 ) -> tuple[Row, ...]:
-    """Return what the paper concludes from its figures and tables, each as something that could fail."""
-    middle = [float(np.median(values)) for values in (geographic, semantic)]
-    rows = [
-        _holds("people differ in places", f"median {middle[0]:.2f}", middle[0] < 0.2),
-        _holds("people are alike in meaning", f"median {middle[1]:.2f}", middle[1] > 0.5),
-    ]
+    """Return what the text concludes from figures and tables, each as something that could fail."""
     samples = publishing.samples
-    if len(samples.get("differential", ())):
-        share = float((samples["differential"] < 0.1).mean())
-        rows.append(_holds("differences are small", f"{share:.0%} are", share > 0.5))
-    if len(samples.get("semantic", ())):
-        own = float(np.median(samples["semantic"]))
-        rows.append(_holds("fakes are like their seeds", f"median {own:.2f}", own > 0.5))
-    if len(samples.get("real_real", ())) and len(samples.get("fake_fake", ())):
-        at = np.linspace(0.02, 0.98, 49)
-        line = [np.quantile(samples[name], at) for name in ("real_real", "fake_fake")]
-        r, apart = float(np.asarray(np.corrcoef(line))[0, 1]), float(np.mean(np.abs(line[0] - line[1])))
-        rows.append(_holds("quantiles on a line", f"correlation {r:.3f}, mean distance {apart:.2f}", r > 0.95))
+    places, meaning, own = (float(np.median(x)) for x in (geographic, semantic, samples["semantic"]))
+    small = float((samples["differential"] < 0.1).mean())
+    line = [np.quantile(samples[name], np.linspace(0.02, 0.98, 49)) for name in ("real_real", "fake_fake")]
+    r, apart = float(np.asarray(np.corrcoef(line))[0, 1]), float(np.mean(np.abs(line[0] - line[1])))
+    rows = [
+        _holds("fig:real-gs-similarity a", "geographic similarity of two users: most near 0",
+               f"median {places:.2f}", places < 0.2),
+        _holds("fig:real-gs-similarity b", "semantic similarity of two users: most high",
+               f"median {meaning:.2f}", meaning > 0.5),
+        _holds("fig:deltas-fakeset2", "most differences of semantic similarity are small (below .1)",
+               f"{small:.0%} are", small > 0.5),
+        _holds("fig:real-fake-semantic-similarity", "fakes are semantically similar to their seeds",
+               f"median {own:.2f}", own > 0.5),
+        _holds("fig:fake-fake-semantic-similarity-qq", "quantiles of real-real and fake-fake similarity on a line",
+               f"correlation {r:.3f}, mean distance {apart:.2f}", r > 0.95),
+    ]  # fmt: skip
     return (*rows, *_table_statements(publishing), *_service_statements(service))
 
 
 def _table_statements(publishing: PublishingResult) -> list[Row]:
     """Return what the text says of the three tables."""
     rows = []
-    for key in ("all", "top"):
+    for key, place in (("all", "tbl:vistprob-kl"), ("top", "tbl:vistprob-kl-50mp")):
         figure = publishing.visits[key]
         order = figure["testing"], figure["fakes"]["mean"], figure["uniform"], figure["single"]
-        rows.append(_holds(key, ", ".join(f"{x:.4f}" for x in order), order[0] < order[1] < min(order[2:])))
+        what = "testing is closer than fakes, fakes are closer than uniform and single"
+        rows.append(_holds(place, what, ", ".join(f"{x:.4f}" for x in order), order[0] < order[1] < min(order[2:])))
+    place = "tbl:timealloc-kl"
     for rank, figure in publishing.allocation.items():
         three = figure["fakes"]["mean"], figure["uniform"], figure["random_unsorted"]["mean"]  # E70
-        rows.append(_holds("time", ", ".join(f"{x:.4f}" for x in three), three[0] < min(three[1:]), rank))
+        what = f"time at the place of rank {rank}: fakes are closer than uniform and random"
+        rows.append(_holds(place, what, ", ".join(f"{x:.4f}" for x in three), three[0] < min(three[1:])))
     closer = [figure["fakes"]["mean"] < figure["testing"] for figure in publishing.allocation.values()]
-    return [*rows, _holds("time beside testing", f"at {sum(closer)} of {len(closer)} ranks", any(closer))]
+    what, ours = "sometimes the fakes are closer than testing", f"at {sum(closer)} of {len(closer)} ranks"
+    return [*rows, _holds(place, what, ours, any(closer))]
 
 
 def _service_statements(service: LbsResult) -> list[Row]:
@@ -445,28 +383,30 @@ def _service_statements(service: LbsResult) -> list[Row]:
         ours, near = f"{error[OURS]:.2f}", abs(error[OURS] - ceiling) <= CLOSE * ceiling
         interval = service.figure(OURS, m)["interval"]
         rows += [
-            _holds("ours misleads most", f"{ours}, next {best} {error[best]:.2f}", error[OURS] >= error[best], decoys,
-                   interval=interval),
-            _holds("near the maximum", ours, near, decoys, f"{ceiling:.2f}"),
-            _holds("the walk is next", f"{USER} {error[USER]:.2f}, next {beaten:.2f}",
-                   beaten <= error[USER] <= error[OURS], decoys),
+            _holds("fig:locationprivacy", f"{decoys}: ours misleads tracking more than all others",
+                   f"{ours}, next {best} {error[best]:.2f}", error[OURS] >= error[best], interval),
+            _holds("Service, Results", f"{decoys}: privacy very close to the maximum (m/(m+1) = {ceiling:.2f})",
+                   ours, near),
+            _holds("Service, Results", f"{decoys}: of the others the walk on the user (RW user) comes closest to ours",
+                   f"{USER} {error[USER]:.2f}, next {beaten:.2f}", beaten <= error[USER] <= error[OURS]),
         ]  # fmt: skip
-    for cost, key in enumerate(("sent a", "sent b")):
+    for cost, (part, kind) in enumerate((("a", "places"), ("b", "classes"))):
         sent = {
             name: float(np.nanmedian(service.overhead[:, g, -1, cost]))
             for g, name in enumerate(service.generators)
             if name != OTHERS
         }
         fewer = max(sent[OURS], sent[USER]) < min(sent[name] for name in sent if name not in (OURS, USER))
-        rows.append(_holds(key, ", ".join(f"{name} {value:.1f}" for name, value in sent.items()), fewer))
+        what = f"ours and the walk on the user send fewer different {kind} than the random strategies"
+        figures = ", ".join(f"{name} {value:.1f}" for name, value in sent.items())
+        rows.append(_holds(f"fig:locationprivacy {part}", what, figures, fewer))
     return rows
 
 
-def _holds(key: str, ours: str, agrees: bool, *words: str, interval: Any = None) -> Row:
-    """Return the row of a statement, its `words` filled in."""
-    place, what = STATED[key]
+def _holds(place: str, what: str, ours: str, agrees: bool, interval: Any = None) -> Row:
+    """Return the row of a statement."""
     why = "" if agrees else f"here {ours}"
-    return Row(place, what.format(*words), "stated", ours, interval and tuple(interval), bool(agrees), why)
+    return Row(place, what, "stated", ours, interval and tuple(interval), bool(agrees), why)
 
 
 def _product_rows(publishing: PublishingResult, service: LbsResult) -> list[Row]:

@@ -1,6 +1,6 @@
 """What the judges are given, checked: tables of slots on one map, and the person each fake was made from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,30 +11,29 @@ from elsewhere.data.visits import Ints, Locations, Visits
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 
-def count_places(tables: Iterable[Any]) -> Locations:
-    """Return as many places as plain tables count, without coordinates."""
-    try:
-        return Locations(n=max(1, 1 + max(int(np.max(np.asarray(getattr(t, "r", t)))) for t in tables)))
-    except (TypeError, ValueError):
-        raise InvalidTraces("give `Visits`, `Traces` or tables of whole numbers of places.", code="E_NUMBER") from None
-
-
-def to_table(given: Any, name: str, where: Locations, **clock: Any) -> Traces:
-    """Return one side as `Traces`; a plain table has the slots of `clock`."""
-    try:
-        return given if isinstance(given, Traces) else Traces(getattr(given, "r", given), where, **clock)
-    except InvalidTraces as error:
-        raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
-
-
 def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
-    """Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
+    """
+    Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out.
+
+    A plain array has the slots of the first `Traces`, and as many places as all count where no map is given.
+    """
     there = {name: value for name, value in sides.items() if value is not None}
-    maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
+    slots = [side for side in there.values() if isinstance(side, Traces)]
+    maps = [side.locations for side in slots] + ([locations] if locations is not None else [])
     if any(m != maps[0] for m in maps):
         raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")
-    where = maps[0] if maps else count_places(there.values())
-    tables = {name: to_table(value, name, where) for name, value in there.items()}
+    clock: Any = {name: getattr(slots[0], name) for name in ("step_minutes", "start", "tz")} if slots else {}
+    tables = {}
+    for name, side in there.items():
+        try:
+            maps = maps or [Locations(n=max(1, *(1 + np.max(getattr(t, "r", t)) for t in there.values())))]
+            tables[name] = side if isinstance(side, Traces) else Traces(getattr(side, "r", side), maps[0], **clock)
+        except InvalidTraces as error:
+            raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
+        except (TypeError, ValueError):
+            raise InvalidTraces(
+                "give `Visits`, `Traces` or tables of whole numbers of places.", code="E_NUMBER"
+            ) from None
     lengths = sorted({t.L for t in tables.values()})
     if len(lengths) > 1:
         names = ", ".join(f"`{name}`" for name in there)

@@ -90,7 +90,6 @@ class Usefulness:
     """
 
     uses: tuple[Use, ...]
-    sizes: dict[str, int]
     divergences: dict[str, dict[str, float | None]] = field(repr=False)
 
     def __getitem__(self, use: str) -> Use:
@@ -102,8 +101,7 @@ class Usefulness:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words, ready for JSON."""
         uses = {u.id: {name: value for name, value in vars(u).items() if name != "id"} for u in self.uses}
-        rest = {name: getattr(self, name) for name in ("sizes", "divergences")}
-        return {"uses": uses, **rest}
+        return {"uses": uses, "divergences": self.divergences}
 
     def in_words(self) -> list[str]:
         """Return one line per use, or one for all if nothing can be said."""
@@ -141,7 +139,7 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
         n = 0 if strangers is None else strangers.U
         few = f"There are only {n} people to compare with; {FEWEST_STRANGERS} are needed."
         uses = tuple(Use(m.id, m.title, UNKNOWN, words=few) for m in MEASURES)
-        return Usefulness(uses, {"seeds": seeds.U, "strangers": n, "fakes": fakes.U}, {})
+        return Usefulness(uses, {})
     seeds, strangers, fakes = (side.of_users(with_visits(side)) for side in share_map(seeds, strangers, fakes))
     plan = Plan.of(strangers)
     sides = {"seeds": seeds, "strangers": strangers, "fakes": fakes}
@@ -161,7 +159,6 @@ def judge_usefulness(seeds: Visits, strangers: Visits | None, fakes: Visits, *, 
     )
     return Usefulness(
         uses,
-        {name: visits.U for name, visits in sides.items()},
         {name: measures.field_divergences(crowds["strangers"], crowds[name]) for name in ("fakes", "seeds")},
     )
 
@@ -181,18 +178,20 @@ def verdict(fakes: float, people: float, same: float, chance: float, spread: flo
     slack = 1e-9  # a bound is reached by counts, and counts have no last bit
     if not chance - same > max(NOISE / 2, 2 * spread) + slack:
         return NOT_FOR if fakes > max(people, chance) + GOOD + slack else UNKNOWN
-    real = min(people, (same + chance) / 2)
-    excess, gap = fakes - real, chance - real
-    rough = min(ROUGH, ROUGH_WAY * gap)
-    good = max(min(GOOD, GOOD_WAY * gap), min(NOISE, rough))
+    real, good, rough = bounds(people, same, chance)
+    excess, good = fakes - real, max(good, min(NOISE, rough))
     if excess <= good + slack and fakes <= MOST_GOOD + slack:
         return GOOD_FOR
     return ROUGH_FOR if excess <= rough + slack and fakes <= MOST_ROUGH + slack else NOT_FOR
 
 
-def _draw(
-    seeds: Visits, strangers: Visits, fakes: Visits, plan: Plan, rng: np.random.Generator
-) -> tuple[Crowd, Crowd, Crowd, Crowd]:
+def bounds(people: float, same: float, chance: float) -> tuple[float, float, float]:
+    """Return what other real people give, and the largest excess over it that is good, and rough."""
+    real = min(people, (same + chance) / 2)
+    return real, min(GOOD, GOOD_WAY * (chance - real)), min(ROUGH, ROUGH_WAY * (chance - real))
+
+
+def _draw(seeds: Visits, strangers: Visits, fakes: Visits, plan: Plan, rng: np.random.Generator) -> list[Crowd]:
     """Draw strangers, seeds, fakes, and half strangers and half seeds: as many people of each."""
     n = min(seeds.U, strangers.U, fakes.U, MOST_PEOPLE)
 
@@ -202,7 +201,7 @@ def _draw(
     half = some(strangers, n)
     other, sample = some(seeds, n), some(fakes, n)
     mixed = join_people(some(half, n // 2), some(seeds, n - n // 2))
-    return Crowd(half, plan), Crowd(other, plan), Crowd(sample, plan), Crowd(mixed, plan)
+    return [Crowd(people, plan) for people in (half, other, sample, mixed)]
 
 
 # -- what chance gives: that destroyed which a use asks for

@@ -17,32 +17,17 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.data.visits import Codes, Floats, Ints, Locations
+from elsewhere.data.visits import Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.paper._profile_kernels import fill_block, nearness_sums
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.sorting import number_keys
 
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
-
-
-class _MovesByRow(NamedTuple):
-    """
-    The moves by rows, for kernels: row i holds the moves `start[i] : start[i + 1]` from pair and place `key[i]`.
-
-    `key`, `total` and `departures` end with an entry for no row, so that row -1 reads an empty one.
-    """
-
-    key: Ints
-    total: Floats  # mass of each row
-    departures: Floats
-    nearness: Floats  # (R,) sum of the distance kernel over each place, NaN until somebody asks for it
-    tail: tuple[Any, ...]  # what every kernel wants last: start, target, mass, then what `nearness_sums` wants
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +40,7 @@ class AggregateModel:
     `mass[m]` = sum over users of p_r^{r'}(u), and `count[m]` departures. The pair is
     tau T + tau'; number T^2 stands for the moves of all pairs pooled. With T = 1 the only pair is the pool.
 
-    `feasible` is None, or (start, target): the places that may follow r are `target[start[r] : start[r + 1]]`.
+    `feasible` is None, or (R, R), sparse: 1 where a move is possible.
     """
 
     R: int
@@ -71,7 +56,7 @@ class AggregateModel:
     locations: Locations
     epsilon: float
     n_min: int
-    feasible: tuple[Ints, Codes] | None
+    feasible: Any
 
     def __post_init__(self) -> None:
         for array in (self.visitors, self.pi, self.pi_tau, self.lived, self.key, self.mass, self.count):
@@ -122,7 +107,9 @@ class AggregateModel:
             )
         row, a, b = self._row_weights(here, tau, tau_next)
         out = np.empty((len(here), len(there)))
-        fill_block(out, here, there, row, a, b, *self._by_rows.tail)
+        for some in _pieces(len(here), len(there)):
+            kernel = self._kernel(here[some], there)
+            out[some] = self._moves[row[some]][:, there].toarray() * a[some, None] + kernel * b[some, None]
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
@@ -151,46 +138,39 @@ class AggregateModel:
         return np.asarray(out, dtype=np.float64)
 
     @cached_property
-    def _by_rows(self) -> _MovesByRow:
-        """Return the moves by rows; with `feasible`, the others have no mass."""
-        origin, target = self.key // self.R, self.key % self.R
-        start = np.append(np.flatnonzero(np.diff(origin, prepend=-1)), len(origin))
-        mass, feasible = self.mass.copy(), (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
-        if self.feasible is not None:
-            feasible = self.feasible
-            allowed = np.repeat(np.arange(self.R), np.diff(feasible[0])) * self.R + feasible[1]
-            mass *= np.isin(self.key % self.R**2, allowed)
-        where = self.locations
-        points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
-        if where.xy is not None:
-            points[:, :2] = where.xy
-        elif where.lat is not None:
-            points = where.points(radius=1.0)
-        return _MovesByRow(
-            np.append(origin[start[:-1]], np.iinfo(np.int64).max),
-            np.append(np.add.reduceat(mass, start[:-1]), 0.0),
-            np.append(np.add.reduceat(self.count, start[:-1]), 0.0),
-            np.full(self.R, np.nan),
-            (start, target, mass, points, where.lat is not None, *feasible),
-        )
+    def _moves(self) -> Any:
+        """Return the mass of the moves, (pairs R, R), sparse; with `feasible`, the others have none."""
+        from scipy.sparse import csr_array, vstack
+
+        pairs = self.T**2 + (self.T > 1)
+        moves = csr_array((self.mass, (self.key // self.R, self.key % self.R)), shape=(pairs * self.R, self.R))
+        return moves if self.feasible is None else csr_array(moves.multiply(vstack([self.feasible] * pairs)))
+
+    @cached_property
+    def _departures(self) -> Floats:
+        return np.bincount(self.key // self.R, self.count, self._moves.shape[0]).astype(np.float64)
+
+    @cached_property
+    def _nearness(self) -> Floats:
+        """Return (R,) the sum of the distance kernel over each place, NaN until somebody asks for it."""
+        return np.full(self.R, np.nan)
+
+    def _kernel(self, r: Ints, r_next: Ints) -> Floats:
+        """Return max(1, d(r, r'))^-2, d in kilometres (E34), 0 where a move is not feasible (E36)."""
+        near = 1 / np.maximum(1.0, self.locations.distance(r[:, None], r_next)) ** 2
+        return np.asarray(near if self.feasible is None else near * self.feasible[r][:, r_next].toarray())
 
     def _row_weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
         """Return for each place of `r` its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
-        rows, top = self._by_rows, self.T - 1
-        pair = require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)
-        # the row of the pair, or the pooled one; -1 where there is none
-        key = np.array([[pair], [0 if self.T == 1 else self.T**2]]) * self.R + r
-        at = np.searchsorted(rows.key, key)
-        own, pooled = np.where(rows.key[at] == key, at, -1)
+        top, R = self.T - 1, self.R
+        own = (require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)) * R + r
+        pooled = (0 if self.T == 1 else self.T**2) * R + r
         # posterior means are not whole numbers (E4): a rounding error must not decide
-        row = np.where(rows.departures[own] >= self.n_min * (1 - 1e-9), own, pooled)
-
-        unknown = np.unique(r[np.isnan(rows.nearness[r])])
-        if len(unknown):
-            sums = np.empty(len(unknown))
-            nearness_sums(sums, unknown, *rows.tail[3:])
-            rows.nearness[unknown] = sums
-        kernel, mass = rows.nearness[r], rows.total[row]
+        row = np.where(self._departures[own] >= self.n_min * (1 - 1e-9), own, pooled)
+        unknown = np.unique(r[np.isnan(self._nearness[r])])
+        for some in _pieces(len(unknown), R):
+            self._nearness[unknown[some]] = self._kernel(unknown[some], np.arange(R)).sum(axis=1)
+        kernel, mass = self._nearness[r], np.asarray(self._moves[row].sum(axis=1))
         z = mass + self.epsilon * kernel
         # without visitors epsilon cancels and the kernel is left; without feasible moves nothing is
         alone = np.divide(1.0, kernel, out=np.zeros(len(r)), where=kernel > 0)
@@ -205,6 +185,12 @@ class AggregateModel:
         if places.size > 0 and (places.min() < 0 or places.max() >= self.R):
             raise InvalidParameter(f"`{name}` must hold places in 0 .. {self.R - 1}, without gaps.", code="E_INDEX")
         return places.astype(np.int64)
+
+
+def _pieces(n: int, width: int) -> list[slice]:
+    """Return slices of n rows of this width, each of four million numbers at most."""
+    step = max(1, 2**22 // max(width, 1))
+    return [slice(first, first + step) for first in range(0, n, step)]
 
 
 def aggregate(
@@ -290,13 +276,8 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
         p = np.concatenate([number / np.bincount(row, number)[row], p])
         number = np.tile(number, 2)
 
-    # the same move of several users; sums in all possible cells take less than to sort the keys, if cells are few
-    if int(key.max(initial=0)) < 4 * len(key):
-        keys = cells = np.flatnonzero(np.bincount(key))
-    else:
-        keys, key = np.unique(key, return_inverse=True)
-        cells = np.arange(len(keys))
-    mass, count = (np.bincount(key, column)[cells] for column in (p, number))
+    keys, entry = number_keys(key)  # the same move of several users
+    mass, count = (np.bincount(entry, column) for column in (p, number))
     return {
         "key": keys,
         "mass": mass.astype(np.float64),  # sums of nothing are whole numbers
@@ -308,8 +289,8 @@ def _sum_over_users(u: Profiles) -> dict[str, NDArray[Any]]:
     }
 
 
-def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
-    """Return the 1s of a feasibility matrix, by rows (B51)."""
+def feasible_moves(feasible: Any, R: int) -> Any:
+    """Return a feasibility matrix as a sparse one of its 1s (B51)."""
     from scipy import sparse
 
     try:
@@ -321,10 +302,7 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Codes]:
         raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {by_rows.shape}.", code="E_SHAPE")
     if not np.all(np.isin(by_rows.data, (0, 1))):
         raise InvalidParameter("`feasible` must hold 0 and 1 only.")
-    by_rows.sum_duplicates()
-    by_rows.eliminate_zeros()
-    start = by_rows.indptr.astype(np.int64)
-    dead_ends = int(np.count_nonzero(np.diff(start) == 0))
+    dead_ends = int(np.count_nonzero(by_rows.sum(axis=1) == 0))
     if dead_ends:
         warnings.warn(f"{dead_ends} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
-    return start, by_rows.indices.astype(np.int32)
+    return by_rows.astype(np.float64)

@@ -14,8 +14,8 @@ GenerateFake(R, S, kappa, pars)                                                 
                       Set F <- F + fake
     Return    F
 
-`generate_fake` is the inner loop for one seed, line by line, before the test; `FakeMaker` makes the same attempts many
-at a time in compiled loops, number for number; `generate_fakes(method="paper")` is the whole box.
+`generate_fake` is the inner loop for one seed, line by line, before the test; `FakeMaker` makes many attempts by the
+same functions; `generate_fakes(method="paper")` is the whole box.
 
 Readings: the class of r is that of C, before removal (E38); C' is drawn once per fake and never emptied (E39); seed(t)
 is removed last, so that merging does not bring it back (E40); a place merges by one reach per boundary (E42); what is
@@ -25,9 +25,8 @@ HMMDecode by randomised Viterbi, the paper's: the most probable trace through ca
 
     delta_1(r) = pi_bar(r) X,   delta_{t+1}(r') = max_r delta_t(r) p_bar(r, r') X,   X ~ Uniform[1, par_v]
 
-with one X per candidate of the first slot and one per edge (t, r, r') (E46). delta is scaled in every step; where
-floats lose their range all the same, the path is computed again in logarithms, with the same numbers. A path of
-probability 0 is `NoFeasiblePath`, never a place (E33). Or by a draw from the posterior (E49):
+with one X per candidate of the first slot and one per edge (t, r, r') (E46), in logarithms. A path of probability 0 is
+`NoFeasiblePath`, never a place (E33). Or by a draw from the posterior (E49):
 
     alpha_1(r) = pi_bar(r),   alpha_{t+1}(r') = sum_r alpha_t(r) p_bar(r, r'),   Z = sum_r alpha_L(r)
 
@@ -37,17 +36,15 @@ Attempt i on seed s draws from a stream of its own (key of the run, s, i), so wh
 other attempts nor the number of workers.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.slots import Traces
-from elsewhere.data.visits import Codes, Floats, Ints
+from elsewhere.data.visits import Codes, Ints, Mask
 from elsewhere.errors import (
     InvalidParameter,
     NoFeasiblePath,
@@ -55,15 +52,12 @@ from elsewhere.errors import (
     require_between,
 )
 from elsewhere.paper import _generate_kernels as _kernels
-from elsewhere.paper._generate_kernels import open_stream, uniform
+from elsewhere.paper._generate_kernels import Chain, merge_classes, open_stream, remove_seed, subsample_classes
 from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
-from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdicts
+from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdict
 from elsewhere.paper.semantic_clustering import SemanticClasses
 
-# numbers, 256 MiB: above that p_bar is computed for the candidates of one attempt alone, of which it may take 1 GiB
-
 Stream = NDArray[np.uint64]
-Sets = list[set[int]]  # the candidate set of each slot
 
 
 def generate_fake(
@@ -113,95 +107,49 @@ def generate_fake(
     require_between("par_l", par_l, 0, 1)
     C = ClassSets.of(classes)
     seed, stream = _check_seed(seed, C, model), open_stream(stream_key(rng), 0, 0)
-    C_prime = subsample_classes(C, seed, par_c, stream)
-    semseed: Sets = [set(C_prime[C.class_of(r)]) for r in seed]
-    semseed = merge_classes(semseed, C_prime, [C.class_of(r) for r in seed], par_m, stream)
-    semseed = remove_seed(semseed, C, seed, par_l, stream)
+    class_at = C.classes_of(seed)
+    C_prime = subsample_classes(C.places, class_at, par_c, stream)
+    semseed = C_prime[class_at]
+    semseed = merge_classes(semseed, C_prime, class_at, par_m, stream)
+    semseed, _ = remove_seed(semseed, C.places, C_prime, C, seed, class_at, par_l, 1, stream)
     return hmm_decode(semseed, model, par_v, stream)
 
 
-def subsample_classes(C: "ClassSets", seed: Codes, par_c: float, stream: Stream) -> dict[int, list[int]]:
-    """Return C', each place of the classes of the seed removed with probability par_c; one survivor stays (E39)."""
-    C_prime: dict[int, list[int]] = {-1: []}
-    for c in dict.fromkeys(C.class_of(r) for r in seed):
-        if c >= 0:
-            places = C.members(c).tolist()
-            kept = [r for r in places if uniform(stream) >= par_c]
-            C_prime[c] = kept or [places[int(uniform(stream) * len(places))]]
-    return C_prime
-
-
-def merge_classes(
-    semseed: Sets, C_prime: dict[int, list[int]], class_at: list[int], par_m: float, stream: Stream
-) -> Sets:
+def hmm_decode(semseed: Mask, model: AggregateModel, par_v: float, stream: Stream) -> Codes:
     """
-    Return the sets with places merged around each change of class: dt slots into the neighbouring run with par_m^dt.
+    Return the most probable trace through the sets under <p_bar, pi_bar>, chances perturbed by par_v (HMMDecode).
 
-    One reach for each place and boundary, at most to the end of the run, in both directions (E42).
+    Exact if `par_v` = 1, where the lowest of equally good places wins.
     """
-    merged = [set(places) for places in semseed]
-    run = [list(slots) for _, slots in groupby(range(len(class_at)), key=class_at.__getitem__)]
-    for before, after in pairwise(run):
-        for source, slots in ((before, after), (after, before[::-1])):
-            for r in C_prime[class_at[source[0]]]:
-                for t in slots[: _reach(par_m, len(slots), stream)]:
-                    merged[t].add(r)
-    return merged
-
-
-def _reach(par_m: float, longest: int, stream: Stream) -> int:
-    """Draw G with P(G >= d) = par_m^d, at most `longest`."""
-    u, power, reach = uniform(stream), par_m, 0
-    while reach < longest and u < power:
-        reach, power = reach + 1, power * par_m
-    return reach
-
-
-def remove_seed(semseed: Sets, C: "ClassSets", seed: Codes, par_l: float, stream: Stream) -> Sets:
-    """Return the sets without seed(t), each with probability par_l; where none is left, the ladder of E45."""
-    out = []
-    for t, (places, r) in enumerate(zip(semseed, seed.tolist(), strict=True)):
-        gone = {r} if uniform(stream) < par_l else set()
-        c = C.class_of(r)
-        nearest = [C.members(near) for near in C.near[c].tolist()] if c >= 0 else []
-        ladder: Iterable[Any] = (places, C.members(c), *nearest, C.everywhere)
-        left = next((rest for step in ladder if (rest := {int(x) for x in step} - gone)), None)
-        if left is None:
-            raise Unfakeable(
-                f"slot {t} of {len(seed)}: no candidate is left once the seed's own places are removed "
-                f"({len(C.everywhere)} places with a class)."
-            )
-        out.append(left)
-    return out
-
-
-def hmm_decode(semseed: Sets, model: AggregateModel, par_v: float, stream: Stream) -> Codes:
-    """Return the most probable trace through the sets under <p_bar, pi_bar>, chances perturbed by par_v (HMMDecode)."""
-    if not all(semseed):
-        raise Unfakeable("a slot has an empty candidate set.")
-    offset = np.cumsum([0, *map(len, semseed)], dtype=np.int64)
-    places = np.concatenate([np.array(sorted(x), dtype=np.int32) for x in semseed])
-    fake = decode(offset, places, model, np.zeros(len(semseed), dtype=np.int64), float(par_v), stream)
-    if fake is None:
+    none = np.flatnonzero(~semseed.any(axis=1))
+    if len(none):
+        raise Unfakeable(
+            f"slot {none[0]} of {len(semseed)}: no candidate is left once the seed's own places are removed."
+        )
+    candidates = np.flatnonzero(semseed.any(axis=0))
+    slot, places = np.nonzero(semseed[:, candidates])
+    chain = chain_of(model, np.zeros(len(semseed), dtype=np.int64), candidates)
+    fake = np.empty(len(semseed), dtype=np.int32)
+    offset = np.searchsorted(slot, np.arange(len(semseed) + 1))
+    if not _kernels.decode(chain, offset, places, float(par_v), stream, fake):
         raise NoFeasiblePath(
             f"no trace of positive probability goes through the candidate sets of these {len(semseed)} slots."
         )
-    return fake
+    return candidates[fake].astype(np.int32)
 
 
 class ClassSets(NamedTuple):
     """
     Semantic classes as the kernels read them; a place of label -1 has no class and is never a candidate (E30).
 
-    The members of class c are `member[start[c] : start[c + 1]]`, those of all classes `everywhere`; `near[c]` lists the
-    other classes, nearest first.
+    `places[c]` marks those of class c, the last row none, `everywhere` those of all; `near[c]` lists the other classes,
+    nearest first.
     """
 
-    label: Codes
-    start: Ints
-    member: Codes
-    everywhere: Codes
-    near: Codes
+    label: Ints
+    places: Mask
+    everywhere: Mask
+    near: Ints
 
     @staticmethod
     def of(classes: ArrayLike | SemanticClasses, *, model_places: ArrayLike | None = None) -> "ClassSets":
@@ -218,29 +166,22 @@ class ClassSets(NamedTuple):
 
         Examples
         --------
-        >>> ClassSets.of([0, 1, -1, 0]).member.tolist()
-        [0, 3, 1]
+        >>> ClassSets.of([0, 1, -1, 0]).places.astype(int).tolist()
+        [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]]
 
         """
         C = classes if isinstance(classes, SemanticClasses) else SemanticClasses(classes)
-        labels, kappa = C.label.astype(np.int32), C.kappa
-        everywhere = np.flatnonzero((labels >= 0) & (model_places is None or np.asarray(model_places))).astype(np.int32)
-        member = everywhere[np.argsort(labels[everywhere], kind="stable")]
-        size = np.bincount(labels[everywhere], minlength=kappa)
-        weight = np.broadcast_to(size, (kappa, kappa)) if C.nearness is None else C.nearness
+        everywhere = C.label >= 0 if model_places is None else (C.label >= 0) & np.asarray(model_places)
+        places = (C.label == np.arange(C.kappa + 1)[:, None]) & everywhere
+        size = places[:-1].sum(axis=1)
+        weight = np.broadcast_to(size, (C.kappa, C.kappa)) if C.nearness is None else C.nearness
         order = np.argsort(-weight, axis=1, kind="stable")
-        near = order[order != np.arange(kappa)[:, None]].reshape(kappa, max(kappa - 1, 0))
-        return ClassSets(
-            labels, np.concatenate([[0], np.cumsum(size)]).astype(np.int64), member, everywhere, near.astype(np.int32)
-        )
+        near = order[order != np.arange(C.kappa)[:, None]].reshape(C.kappa, max(C.kappa - 1, 0))
+        return ClassSets(np.array(C.label), places, everywhere, near)
 
-    def class_of(self, r: int) -> int:
-        """Return the class of place r; -1 if it has none, or r is missing."""
-        return int(self.label[r]) if r >= 0 else -1
-
-    def members(self, c: int) -> Codes:
-        """Return the places of class c, sorted; none of class -1."""
-        return self.member[self.start[c] : self.start[c + 1]] if c >= 0 else self.member[:0]
+    def classes_of(self, r: Codes) -> Ints:
+        """Return the class of each place; -1 if it has none, or is missing."""
+        return np.where(r >= 0, self.label[r], -1)
 
 
 class Pars(NamedTuple):
@@ -273,16 +214,8 @@ def _check_seed(seed: Any, C: ClassSets, model: AggregateModel) -> Codes:
     return np.array(Traces.check_places([seed], model.R, "seed")[0])  # writable: kernels are compiled for one kind
 
 
-class Chain(NamedTuple):
-    """The aggregate model as the kernels read it: `table[pair[t]]` is p_bar from slot t to t + 1."""
-
-    first: Floats
-    table: Floats
-    pair: Ints
-
-
 def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer]) -> Chain:
-    """Return the model between these places, by their position."""
+    """Return the logarithms of the model between these places, by their position."""
     steps = np.column_stack([tau[:-1], tau[1:]]).reshape(-1, 2)
     pairs, pair = np.unique(steps, axis=0, return_inverse=True)
     if len(pairs) * len(places) ** 2 > LARGEST_ANSWER:
@@ -294,21 +227,8 @@ def chain_of(model: AggregateModel, tau: Ints, places: NDArray[np.integer]) -> C
     for i, (now, then) in enumerate(pairs.tolist()):
         table[i] = model.block(places, places, now, then)
     first = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
-    return Chain(np.array(first[places]), table, pair.ravel())
-
-
-def decode(offset: Ints, places: Codes, model: AggregateModel, tau: Ints, par_v: float, stream: Stream) -> Codes | None:
-    """
-    Return a trace through candidate sets by the model between all candidates; None where no path leads through.
-
-    Randomised Viterbi, exact if `par_v` = 1, where the lowest of equally good places wins; a draw from the posterior if
-    it is 0. The candidates of slot t are `places[offset[t] : offset[t + 1]]`, sorted.
-    """
-    candidates, at = np.unique(places, return_inverse=True)
-    chain = chain_of(model, tau, candidates)
-    fake = np.empty(len(tau), dtype=np.int32)
-    loglik = _kernels.decode(chain, offset, at.astype(np.int32), par_v, stream, fake)
-    return np.asarray(candidates[fake], dtype=np.int32) if loglik > -np.inf else None
+    with np.errstate(divide="ignore"):
+        return Chain(np.log(first[places]), np.log(table, out=table), pair.ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +293,7 @@ class Made:
 
     r: Any
     unit: Ints
-    verdicts: Verdicts
+    verdicts: list[Verdict]
     tries: Ints
     tally: dict[str, int]
 
@@ -393,7 +313,7 @@ class Attempts:
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
+        r, unit, accepted = [self.seeds.r[:0]], [pending[:0]], list[Verdict]()
         for number in range(self.max_tries):
             row, fake = units[pending].T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
@@ -404,9 +324,10 @@ class Attempts:
             for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
                 tally[name] += count
             passed = tested[verdicts.passed]
-            kept.append((made[passed], pending[passed], verdicts.select(verdicts.passed)))
+            r.append(made[passed])
+            unit.append(pending[passed])
+            accepted += [verdict for verdict in verdicts if verdict]
             pending = np.delete(pending, passed)
             if not len(pending):
                 break
-        r, unit, verdict = zip(*kept, strict=True)
-        return Made(np.concatenate(r), np.concatenate(unit), Verdicts.joined(verdict), tries, tally)
+        return Made(np.concatenate(r), np.concatenate(unit), accepted, tries, tally)

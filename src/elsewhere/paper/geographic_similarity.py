@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
-from elsewhere.paper._similarity_kernels import Counted, visit_similarity
+from elsewhere.paper._similarity_kernels import Counted, numerators
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles, check_comparable
 from elsewhere.scale import map_over
 
@@ -147,7 +147,21 @@ def counted(cell: Ints, place: Codes, count: Counts, shape: tuple[int, int], use
     np.add.at(n.reshape(-1), cell, count)
     M = np.array([common_multiple(slots, most) for slots in n], dtype=np.int64)
     start = np.searchsorted(cell, np.arange(n.size + 1))
-    return Counted(start, place, count, count[np.lexsort((-count, cell))], n, n.sum(axis=1), M, user)
+    order = np.lexsort((place, cell))
+    return Counted(start, place[order], count[order], count[np.lexsort((-count, cell))], n, n.sum(axis=1), M, user)
+
+
+def similarities(u: Counted, i: Ints, v: Counted, j: Ints, *, ranked: bool) -> Floats:
+    """Return the similarities of order 0 of pairs of users, by places (E13) or rank with rank (E20)."""
+    X = np.empty(len(i))
+    numerators(u, i, v, j, ranked, X)
+    return np.asarray(np.minimum(1.0, X / (u.N[i] * np.maximum(v.M[j], 1))))
+
+
+def similarity_rows(u: Counted, v: Counted, ranked: bool, rows: range) -> Floats:
+    """Return the similarities of order 0 of these users of `u` to all of `v`."""
+    i, j = np.repeat(np.asarray(rows), len(v.N)), np.tile(np.arange(len(v.N)), len(rows))
+    return similarities(u, i, v, j, ranked=ranked).reshape(len(rows), -1)
 
 
 def visits_of(profiles: Profiles) -> Counted:
@@ -210,7 +224,8 @@ def geographic_similarity(
     if order == 1:
         check_departures(u)
         return moves_in_common(u, v)
-    return float(visit_rows(visits_of(Profiles.of([u, v])), u.R, range(1))[0, 1])
+    visits = visits_of(Profiles.of([u, v]))
+    return float(similarities(visits, np.array([0]), visits, np.array([1]), ranked=False)[0])
 
 
 def scaled_distance(locations: Locations) -> Floats:
@@ -266,8 +281,8 @@ def pairwise_geographic_similarity(profiles: Iterable[MobilityProfile]) -> Float
     [[1.0, 0.25], [0.25, 1.0]]
 
     """
-    everyone = Profiles.of(profiles)
-    return all_rows(partial(visit_rows, visits_of(everyone), everyone.R), len(everyone), None)
+    visits = visits_of(Profiles.of(profiles))
+    return all_rows(partial(similarity_rows, visits, visits, False), len(visits.N), None)
 
 
 def all_rows(work: Callable[[range], Floats], U: int, executor: Executor | None) -> Floats:
@@ -275,10 +290,3 @@ def all_rows(work: Callable[[range], Floats], U: int, executor: Executor | None)
     bounds = np.linspace(0, U, min(U, BLOCKS) + 1).astype(int).tolist()
     blocks = [range(first, last) for first, last in pairwise(bounds)]
     return np.concatenate(map_over(work, blocks, executor=executor))
-
-
-def visit_rows(visits: Counted, R: int, rows: range) -> Floats:
-    """Return the similarities of order 0 of these users to all, by R places, or rank with rank if R is 0."""
-    out = np.empty((len(rows), len(visits.N)))
-    visit_similarity(visits, visits, rows.start, R, out)
-    return out

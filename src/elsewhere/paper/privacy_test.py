@@ -17,16 +17,15 @@ What the test is not: "differential" bounds a difference. It shows neither that 
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
 par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
 
-All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6): `privacy_test`
-counts in fractions, `PrivacyTest` in whole numbers (`_similarity_kernels.py`), with equal results.
+All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6), as quotients of
+whole numbers (`_similarity_kernels.py`). `PrivacyTest` is prepared once and called with many fakes, `privacy_test` with
+one; the box is `PrivacyTest.__call__`, line by line.
 """
 
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,8 +40,8 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.paper._similarity_kernels import Counted, measure, nearest_to
-from elsewhere.paper.geographic_similarity import counted
+from elsewhere.paper._similarity_kernels import Counted, numerators
+from elsewhere.paper.geographic_similarity import counted, similarities
 
 RULES = ("similarity", "intersection", "differential", "others", "min_sim")
 
@@ -140,103 +139,25 @@ def privacy_test(
     ('similarity', 'intersection')
 
     """
-    _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
-    f, s, strangers, rest = _visits_of_all(fake, seed, alternates, others, against, periods)
-    _check_number(len({x.user for x in strangers}), k, against)
-    sim = max(sim_g(f, s), sim_g(s, f))
-    shared, aligned = len(f.places & s.places), int(np.count_nonzero((f.r == s.r) & (f.r >= 0)))
-    dp = {x.user for x in strangers if float(abs(sim_s(s, f) - sim_s(x, f))) < par_d} if k > 1 else set()
-    closest = max((max(sim_g(f, x), sim_g(x, f)) for x in rest), default=Fraction(0))
-    quantile = usual_similarity(strangers, [s, *rest]) if against == "all" else None
-    rejected = (
-        float(sim) > par_s,
-        shared > par_i,
-        len(dp) < k - 1,
-        quantile is not None and float(closest) > quantile,
-        min_sim is not None and float(sim_s(s, f)) < min_sim,
-    )
-    return Verdict(
-        tuple(name for name, is_rejected in zip(RULES, rejected, strict=True) if is_rejected),
-        float(sim),
-        shared,
-        aligned,
-        len(dp),
-        float(sim_s(s, f)),
-        None if quantile is None else float(closest),
-        quantile,
-        _not_run(k, against, min_sim),
-    )
-
-
-class Visited(NamedTuple):
-    """One trace: its user, its places (L,), and the visits to each place in each period."""
-
-    user: Any
-    r: Codes
-    visits: tuple[Counter[int], ...]
-
-    @property
-    def places(self) -> set[int]:
-        """Return visited(u)."""
-        return {place for count in self.visits for place in count}
-
-
-def sim_g(u: Visited, v: Visited) -> Fraction:
-    """Return sim_G(u, v) of order 0, sum_tau w_tau(u) sum_r min(pi_tau^r(u), pi_tau^r(v)) (E13), exactly."""
-    return _weighted(u, v, lambda a, b: ((a[r], b[r]) for r in a.keys() & b.keys()))
-
-
-def sim_s(u: Visited, v: Visited) -> Fraction:
-    """Return sim_S(u, v) of order 0, sum_tau w_tau(u) max_sigma sum_r min(...), rank with rank (E20), exactly."""
-    return _weighted(u, v, lambda a, b: zip(sorted(a.values())[::-1], sorted(b.values())[::-1], strict=False))
-
-
-def _weighted(u: Visited, v: Visited, matched: Any) -> Fraction:
-    N, total = sum(a.total() for a in u.visits), Fraction(0)
-    for a, b in zip(u.visits, v.visits, strict=True):
-        n, m = a.total(), b.total()
-        if n and m:
-            total += Fraction(n, N) * Fraction(sum(min(x * m, y * n) for x, y in matched(a, b)), n * m)
-    return total
-
-
-def usual_similarity(strangers: Sequence[Visited], seeds: Sequence[Visited]) -> float:
-    """Return the 95 % quantile over strangers of the similarity to their most similar seed (E15)."""
-    nearest = [float(max(max(sim_g(x, s), sim_g(s, x)) for s in seeds)) for x in strangers]
-    return _quantile_of_users(np.array(nearest), np.unique([x.user for x in strangers], return_inverse=True)[1])
-
-
-def _visits_of_all(
-    fake: Any, seed: Any, alternates: Any, others: Any, against: str, periods: int | Sequence[float] | Periods
-) -> tuple[Visited, Visited, list[Visited], list[Visited]]:
-    """Return fake, seed, alternates and the seeds of other users, counted by the same places and periods."""
     if against == "all" and others is None:
         raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
     for seeds in (seed, others):
         if isinstance(alternates, Traces) and isinstance(seeds, Traces):
             check_alternates(seeds, alternates)
     given = {"fake": fake, "seed": seed, "alternates": alternates, "others": others if against == "all" else None}
-    traces = _on_one_map({name: _table(name, value) for name, value in given.items() if value is not None})
-    of_day = Periods.of(periods)
-    visits: dict[str, list[Visited]] = {"alternates": [], "others": []}
-    for name, rows in traces.items():
-        tau = of_day.of_minute(rows.minutes())
-        counts = [tuple(Counter(r[(tau == t) & (r >= 0)].tolist()) for t in range(of_day.T)) for r in rows.r]
-        visits[name] = [Visited(*item) for item in zip(rows.user.tolist(), rows.r, counts, strict=True)]
-    rest = visits["others"]
-    if isinstance(seed, Traces) and isinstance(others, Traces):
-        own = {others.labels.index(label) for label in _common_users(seed, others)}
-        rest = [x for x in rest if x.user not in own]
-    if against == "all" and not rest:
-        raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
-    return visits["fake"][0], visits["seed"][0], visits["alternates"], rest
-
-
-def _table(name: str, value: Any) -> Any:
-    try:
-        return value if isinstance(value, Traces) else np.asarray(value)
-    except ValueError:
-        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
+    traces = _on_one_map({name: value for name, value in given.items() if value is not None})
+    own, r, users = traces["seed"], [traces["seed"].r], [("seed", 0)]
+    if against == "all":
+        rest = traces["others"]
+        same = isinstance(seed, Traces) and isinstance(others, Traces) and _common_users(own, rest)
+        rows = [row for row, label in enumerate(rest.users) if not (same and label in same)]
+        if not rows:
+            raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
+        r, users = [own.r, rest.r[rows]], [*users, *(("others", int(u)) for u in rest.user[rows])]
+    seeds = Traces(np.vstack(r), own.locations, users=users, step_minutes=own.step_minutes, start=own.start)
+    options: dict[str, Any] = {"par_s": par_s, "par_i": par_i, "par_d": par_d, "k": k, "periods": periods}
+    test = PrivacyTest.prepare(seeds, traces.get("alternates"), **options, against=against, min_sim=min_sim)
+    return test(traces["fake"], [0], stop=MOST_PLACES)[0]
 
 
 def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
@@ -249,16 +170,14 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
         if isinstance(value, Traces):
             _check_map(name, value, locations)
             rows = value
-        elif value.ndim != (1 if single else 2):
-            raise InvalidTraces(f"`{name}` must be (L,) places, alternates and others (N, L).", code="E_SHAPE")
-        elif name == "alternates" and len(value) == 0:
+        elif not single and hasattr(value, "__len__") and len(value) == 0:
             continue
         else:
-            r = Traces.check_places(value[None] if single else value, len(locations), name)
+            r = Traces.check_places([value] if single else value, len(locations), name)
             clock: dict[str, Any] = {"step_minutes": MINUTES_PER_DAY / r.shape[1]}
             if first and r.shape[1] == first.L:
                 clock = {"step_minutes": first.step_minutes, "start": first.start}
-            rows = Traces(r, locations, **clock)
+            rows = Traces(r, locations, users=[(name, row) for row in range(len(r))], **clock)
         # alternates are compared by their counts alone; with a clock of their own they may have other slots
         own_clock = name == "alternates" and isinstance(value, Traces)
         if (single and len(rows) != 1) or (rows.L != traces.setdefault("fake", rows).L and not own_clock):
@@ -306,17 +225,8 @@ class Verdicts:
     def __iter__(self) -> Iterator[Verdict]:
         return (self[i] for i in range(len(self)))
 
-    def select(self, fakes: ArrayLike) -> "Verdicts":
-        """Return the verdicts on these fakes (numbers or a mask), in the given order."""
-        return replace(self, rejected=self.rejected[np.asarray(fakes)], measured=self.measured[np.asarray(fakes)])
 
-    @staticmethod
-    def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
-        """Join the verdicts of several batches of one test, one after the other."""
-        rejected = np.concatenate([part.rejected for part in parts])
-        return replace(parts[0], rejected=rejected, measured=np.concatenate([part.measured for part in parts]))
-
-
+WAVE = 64  # alternates that are looked at together
 STRANGERS_BELOW = 0.95  # the quantile of E15
 MOST_PLACES = 2**31 - 1  # what plain arrays can number
 
@@ -376,31 +286,69 @@ class PrivacyTest:
         strangers = _count_visits(theirs, theirs.r[order], before + theirs.user[order], of_day, longest)
         quantile = None
         if against == "all":
-            quantile = _quantile_of_users(nearest_to(strangers, counts, seeds.R), strangers.user)
+            quantile = _quantile_of_users(closest_seed(strangers, strangers.user, counts), strangers.user)
         thresholds = float(par_s), int(par_i), float(par_d), int(k), float(min_sim or 0)
         not_run = _not_run(k, against, min_sim)
         return PrivacyTest(seeds, of_day, counts, strangers, longest, thresholds, quantile, not_run)
 
-    def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
-        """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
-        own, r = self.seeds.r, np.asarray(fakes.r if isinstance(fakes, Traces) else fakes)
+    def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike, *, stop: int | None = None) -> Verdicts:
+        """
+        Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds: the box, line by line.
+
+        Alternates are counted up to `stop`, by default the k-1 that are needed.
+        """
         par_s, par_i, par_d, k, min_sim = self.thresholds
-        row = np.array(seed, dtype=np.int64)  # kernels are compiled for one kind of array
-        of_fakes = _count_visits(self.seeds, r, np.arange(len(r)), self.periods, self.longest)
-        measured, others = np.zeros((len(r), 6)), self.quantile is not None
-        measure(of_fakes, row, self.counts, self.strangers, par_d, k - 1, others, self.seeds.R, measured)
-        measured[:, 2] = np.count_nonzero((r >= 0) & (r == own[row]), axis=1)
-        sim, shared, _, alternates, sim_s, closest = measured.T
-        rejected = np.column_stack(
-            [
-                sim > par_s,  # E51
-                shared > par_i,  # E50
-                alternates < k - 1,
-                closest > (self.quantile if self.quantile is not None else np.inf),
-                sim_s < min_sim,  # E56
-            ]
-        )
-        return Verdicts(rejected, measured, self.quantile, self.not_run)
+        s, r = np.asarray(seed, dtype=np.int64), np.asarray(fakes.r if isinstance(fakes, Traces) else fakes)
+        own, i = self.seeds.r[s], np.arange(len(r))
+        f = _count_visits(self.seeds, r, i, self.periods, self.longest)
+        sim = larger_similarity(f, i, self.counts, s)
+        shared, aligned = intersection(r, own), np.count_nonzero((r >= 0) & (r == own), axis=1)
+        alternates = self.count_alternates(f, s, par_d, k - 1 if stop is None or k == 1 else stop)
+        sim_s = similarities(self.counts, s, f, i, ranked=True)
+        rejected = [sim > par_s, shared > par_i, alternates < k - 1]  # E51, E50, E52
+        closest = np.zeros(len(r)) if self.quantile is None else closest_seed(f, self.counts.user[s], self.counts)
+        rejected += [closest > (np.inf if self.quantile is None else self.quantile), sim_s < min_sim]  # E15, E56
+        measured = np.column_stack([sim, shared, aligned, alternates, sim_s, closest])
+        return Verdicts(np.column_stack(rejected), measured, self.quantile, self.not_run)
+
+    def count_alternates(self, f: Counted, s: Ints, par_d: float, stop: int) -> Ints:
+        """Count the distinct users, but the seed's, with |sim_S(s, f) - sim_S(s', f)| < par_d for a trace (E52)."""
+        of_seeds, strangers, found = np.empty(len(s)), self.strangers, np.zeros(len(s), dtype=np.int64)
+        numerators(self.counts, s, f, np.arange(len(s)), True, of_seeds)
+        user = np.unique(strangers.user, return_inverse=True)[1]
+        # most fakes find enough among the first
+        for rows in np.split(
+            np.arange(len(user)), np.searchsorted(user, np.arange(WAVE, user.max(initial=0) + 1, WAVE))
+        ):
+            pending = np.flatnonzero(found < stop)
+            a, p = (x.ravel() for x in np.meshgrid(rows, pending))
+            X, N, N_a = np.empty(len(a)), self.counts.N[s[p]], strangers.N[a]
+            numerators(strangers, a, f, p, True, X)
+            near = np.abs(of_seeds[p] * N_a - X * N) / (N * N_a * np.maximum(f.M[p], 1)) < par_d
+            near &= strangers.user[a] != self.counts.user[s[p]]
+            found += np.bincount(np.unique(p[near] * len(user) + user[a[near]]) // len(user), minlength=len(s))
+        return np.minimum(found, stop)
+
+
+def larger_similarity(u: Counted, i: Ints, v: Counted, j: Ints) -> Floats:
+    """Return the larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
+    return np.maximum(similarities(u, i, v, j, ranked=False), similarities(v, j, u, i, ranked=False))
+
+
+def intersection(r: Codes, other: Codes) -> Ints:
+    """Return |visited(u) ∩ visited(v)| of rows of places, whatever the period (E41)."""
+    row, width = np.arange(len(r))[:, None], MOST_PLACES
+    both = np.intersect1d((row * width + r)[r >= 0], (row * width + other)[other >= 0])
+    return np.bincount(both // width, minlength=len(r))
+
+
+def closest_seed(u: Counted, own: Ints, seeds: Counted) -> Floats:
+    """Return the largest sim_G, in either direction, of each of `u` to a seed of any user but `own` (E15)."""
+    closest = np.zeros(len(own))
+    for i, user in enumerate(own):
+        others = np.flatnonzero(seeds.user != user)
+        closest[i] = larger_similarity(u, np.full(len(others), i), seeds, others).max(initial=0.0)
+    return closest
 
 
 def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int = 1, against: str = "own") -> None:

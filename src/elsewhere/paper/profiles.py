@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.slots import Evidence, Periods, Traces
+from elsewhere.data.slots import Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
 from elsewhere.sorting import distinct, number_keys
@@ -261,20 +261,20 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     place, when = r.astype(np.int64), tau.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))
     present = place >= 0
-    support_key, entry, run = _distinct_runs((who * R + place)[present])
+    support_key, entry = number_keys((who * R + place)[present])
     support_start = np.searchsorted(support_key // R, np.arange(U + 1))
     k = np.full((N, L), -1, dtype=np.int64)  # position of each place in its user's support
-    k[present] = np.repeat(entry, run) - support_start[who[present]]
+    k[present] = entry - support_start[who[present]]
     K = int(k.max(initial=-1)) + 1
 
-    key, entry, run = _distinct_runs(((who * T + when) * K + k)[present])
-    visit_count = np.bincount(entry, run).astype(np.int64)
+    key, entry = number_keys(((who * T + when) * K + k)[present])
+    visit_count = np.bincount(entry).astype(np.int64)
     visitor, *visit = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, K)))
 
     both = present[:, :-1] & present[:, 1:]
     key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
-    key, entry, run = _distinct_runs(key[both])
-    move_count = np.bincount(entry, run).astype(np.int64)
+    key, entry = number_keys(key[both])
+    move_count = np.bincount(entry).astype(np.int64)
     mover, *move = (digit.astype(np.int32) for digit in np.unravel_index(key, (U, T, T, K, K)))
     users = np.arange(U + 1)
     of_visits = np.searchsorted(visitor, users), *visit, visit_count
@@ -294,13 +294,6 @@ def join_profiles(parts: list[Profiles]) -> Profiles:
     return Profiles(**columns, R=parts[0].R, T=parts[0].T)
 
 
-def _distinct_runs(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct keys in order; of each run of equal keys, since people stay, which it is of and how long."""
-    starts = np.flatnonzero(np.diff(key, prepend=-1))  # no key is below 0
-    distinct, entry = number_keys(key[starts])
-    return distinct, entry, np.diff(starts, append=len(key))
-
-
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
@@ -312,10 +305,10 @@ class FeasibleMoves(NamedTuple):
     target: Ints
 
 
-class Seen(NamedTuple):
-    """Weights of the evidence on every slot of n rows: slot (row, t) owns `start[row L + t] : start[row L + t + 1]`."""
+class Candidates(NamedTuple):
+    """Where n rows may be: slot (row, t) may be at `place[offset[row L + t] : offset[row L + t + 1]]`, by weight."""
 
-    start: Ints
+    offset: Ints
     place: Ints
     log_weight: Floats
 
@@ -346,23 +339,25 @@ def gibbs_profiles(traces: Traces, tau: Codes, T: int, *, rng: np.random.Generat
         latent[traces.evidence.row, traces.evidence.slot] = True
     here, there = traces.r[:, :-1].astype(np.int64), traces.r[:, 1:]
     others = distinct((here * traces.R + there)[(here >= 0) & (there >= 0)])  # every move that somebody is seen to make
+    likely: dict[tuple[int, int], dict[int, float]] = {}
+    if (e := traces.evidence) is not None:
+        for row, slot, place, weight in zip(*(c.tolist() for c in (e.row, e.slot, e.place, e.weight)), strict=True):
+            likely.setdefault((row, slot), {})[place] = weight
     profiles, worst = [], 1.0
     order = np.argsort(traces.user, kind="stable")
     rows_of = np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
     for rows, stream in zip(rows_of, rng.spawn(traces.U), strict=True):
-        r, hidden, evidence = (
-            traces.r[rows].astype(np.int64),
-            latent[rows],
-            _evidence_on(traces.evidence, rows, traces.L),
-        )
+        r, hidden = traces.r[rows].astype(np.int64), latent[rows]
+        evidence = [[likely.get((row, t), {}) for t in range(traces.L)] for row in rows.tolist()]
         # what others do is possible beside moves among own places
-        moves = _feasible_among(np.unique(np.concatenate([r[~hidden], evidence.place])), others, traces.R)
+        known = {*r[~hidden].tolist(), *(place for row in evidence for weights in row for place in weights)}
+        moves = _feasible_among(np.array(sorted(known), dtype=np.int64), others, traces.R)
         if len(moves.places) == 0:
             raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
         r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
-        seen = evidence._replace(place=np.searchsorted(moves.places, evidence.place))
+        sets = candidates(r, hidden, evidence, moves.places)
         n = sweeps if hidden.any() else 1
-        means = sample_user(r, hidden, moves, seen, tau, pair.astype(np.int64), T, n, PRIOR, stream)
+        means = sample_user(r, hidden, moves, sets, tau, pair.astype(np.int64), T, n, PRIOR, stream)
         profiles.append(_profile_of_means(means, moves, pairs, T, traces.R))
         worst = max(worst, split_r_hat(means.changes) if n > 1 else 1.0)
     return replace(Profiles.of(profiles), sampling=Sampling(sweeps, int(latent.sum()), worst))
@@ -372,7 +367,7 @@ def sample_user(
     r: Ints,
     hidden: NDArray[np.bool_],
     moves: FeasibleMoves,
-    seen: Seen,
+    sets: Candidates,
     tau: Codes,
     pair: Ints,
     T: int,
@@ -381,23 +376,24 @@ def sample_user(
     rng: np.random.Generator,
 ) -> Means:
     """Sweep over the missing slots of one user, all arrays by position in `moves.places`; return averages."""
-    from elsewhere.paper._profile_kernels import draw_missing
+    from elsewhere.paper._generate_kernels import Chain, draw_rows, open_stream
 
     K, n_pairs = len(moves.places), int(pair.max()) + 1 if len(pair) else 0
     degree, pseudo = np.diff(moves.start), prior / K
     move_sums, first = np.zeros((n_pairs, len(moves.target))), np.zeros(K)
     # the moves of which both ends are seen, and the first places
     row, t = np.nonzero(~hidden[:, :-1] & ~hidden[:, 1:])
-    keys = np.repeat(np.arange(K), degree) * K + moves.target
+    origin = np.repeat(np.arange(K), degree)
+    keys, table = origin * K + moves.target, np.full((n_pairs, K, K), -np.inf)
     np.add.at(move_sums, (pair[t], np.searchsorted(keys, r[row, t] * K + r[row, t + 1])), 1)
     np.add.at(first, r[~hidden[:, 0], 0], 1)
-    r = r.copy()
+    r, stream = r.copy(), open_stream(rng.integers(0, 2**64, size=2, dtype=np.uint64), 0, 0)
     sums = Means(np.zeros((T, K)), np.zeros_like(move_sums), np.zeros_like(move_sums), np.empty(sweeps))
     for sweep in range(-(sweeps // 2), sweeps):
         if hidden.any():
-            log_p = log_dirichlet(move_sums + pseudo, moves.start, rng)
-            log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
-            if not draw_missing(r, hidden, *moves[1:], log_p, log_first, pair, *seen, rng.random(r.shape)):
+            table[:, origin, moves.target] = log_dirichlet(move_sums + pseudo, moves.start, rng)
+            chain = Chain(log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0], table, pair)
+            if not draw_rows(chain, *sets, stream, r):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
         at = np.searchsorted(keys, r[:, :-1] * K + r[:, 1:]) + pair * len(keys)
         move_sums = np.bincount(at.ravel(), minlength=move_sums.size).reshape(move_sums.shape).astype(np.float64)
@@ -453,16 +449,17 @@ def _feasible_among(visited: Ints, moves: Ints, R: int) -> FeasibleMoves:
     return FeasibleMoves(places, start.astype(np.int64), np.searchsorted(places, keys % R).astype(np.int64))
 
 
-def _evidence_on(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
-    if evidence is None:
-        return Seen(np.zeros(len(rows) * L + 1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-    first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))  # in order of rows
-    mine = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-    slot = np.searchsorted(rows, evidence.row[mine]) * L + evidence.slot[mine]
-    place, weight = evidence.place[mine].astype(np.int64), evidence.weight[mine]
-    order = np.lexsort((place, slot))
-    start = np.searchsorted(slot[order], np.arange(len(rows) * L + 1)).astype(np.int64)
-    return Seen(start, place[order], np.log(weight[order]))
+def candidates(
+    r: Ints, hidden: NDArray[np.bool_], evidence: Sequence[Sequence[dict[int, float]]], places: Ints
+) -> Candidates:
+    """Return where rows `r` may be, by position in `places`: any where hidden, but for `evidence` {place: weight}."""
+    everywhere = dict.fromkeys(places.tolist(), 1.0)
+    sets = [
+        (evidence[i][t] or everywhere) if hidden[i, t] else {int(places[r[i, t]]): 1.0} for i, t in np.ndindex(r.shape)
+    ]
+    place = np.searchsorted(places, [p for weights in sets for p in sorted(weights)])
+    weight = np.log([weights[p] for weights in sets for p in sorted(weights)])
+    return Candidates(np.cumsum([0, *map(len, sets)]), place, weight)
 
 
 def _profile_of_means(means: Means, moves: FeasibleMoves, pairs: Ints, T: int, R: int) -> MobilityProfile:

@@ -386,7 +386,7 @@ class _View:
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_]) -> list[_View]:
     """Return both views of one halving."""
-    tables = [np.sqrt(np.round(graph.held_ranks.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
+    tables = [np.sqrt(np.round(graph.roles_for(side), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         places = np.flatnonzero(own.any(axis=1))
@@ -412,10 +412,7 @@ def excess_information(one: Ints, other: Ints) -> float:
     0.4621
 
     """
-    from scipy.sparse import csr_matrix
-    from sklearn.metrics.cluster import expected_mutual_information, mutual_info_score
+    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information, mutual_info_score
 
-    rows, columns = (np.unique(label, return_inverse=True)[1] for label in (one, other))
-    table = csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)))
-    information = mutual_info_score(None, None, contingency=table)
-    return float(information - expected_mutual_information(table, len(rows)))
+    table = contingency_matrix(one, other, sparse=True)
+    return float(mutual_info_score(one, other) - expected_mutual_information(table, len(one)))

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,8 @@ from scipy.sparse import csr_array
 
 from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter
-from elsewhere.paper.profiles import MobilityProfile, Profiles, check_comparable, join_profiles
-from elsewhere.paper.semantic_similarity import check_options, semantic_similarity
+from elsewhere.paper.profiles import MobilityProfile, Profiles
+from elsewhere.paper.semantic_similarity import check_options, entropy_of, matches_of
 from elsewhere.scale import iterate_over
 from elsewhere.sorting import number_keys
 
@@ -88,39 +88,23 @@ def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
         yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
 
 
-class HeldRanks(NamedTuple):
-    """Who holds which place at which rank: entry e says that `place[e]` is at `column[e]` of a role for `user[e]`."""
-
-    user: Ints
-    place: Ints
-    column: Ints
-    weight: Floats
-
-    def of_users(self, chosen: NDArray[np.bool_]) -> "HeldRanks":
-        """Return the entries of the users whose number is marked in `chosen`."""
-        return HeldRanks._make(column[chosen[self.user]] for column in self)
-
-    def table(self, R: int, width: int) -> Floats:
-        """Return (R, width) sums over users: the roles of the places."""
-        sums = np.bincount(self.place * width + self.column, self.weight, R * width)
-        return np.asarray(sums, dtype=np.float64).reshape(R, width)
-
-
-def held_ranks(profiles: Profiles) -> HeldRanks:
+def held_ranks(profiles: Profiles) -> Any:
     """
-    Return the ranks that every place holds for every user, of the whole day and of each period.
+    Return (U, R columns), sparse: the ranks that every place holds for every user, of the whole day and of each period.
 
-    Their sum over users (`HeldRanks.table`) counts for how many people each place is the i-th most visited: its roles.
+    The sum over users, as (R, columns), counts for how many people each place is the i-th most visited: its roles.
     """
     clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
-    parts, before = [], 0
+    width = ROLE_RANKS * sum(T for T, _ in clocks)
+    held, before = csr_array((len(profiles), profiles.R * width)), 0
     for T, whole_day in clocks:
         visits = rank_visits(profiles, whole_day=whole_day)
         entry = visits.covering
         column = before + visits.tau[entry] * ROLE_RANKS + np.minimum(visits.covered, ROLE_RANKS - 1)
-        parts.append((visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
+        at = visits.user[entry], visits.place[entry] * width + column
+        held = held + csr_array((1 / visits.size[entry], at), shape=held.shape)
         before += T * ROLE_RANKS
-    return HeldRanks(*map(np.concatenate, zip(*parts, strict=True)))
+    return held
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
@@ -140,19 +124,12 @@ class LocationGraph:
     """
 
     _profiles: Profiles = field(repr=False)
-    order: int = 0
-    mapping: str = "per-period"
     _edges: Any = field(default=None, repr=False)  # (R, R) sparse, of the loop over pairs; None where w_G factors
 
     @property
     def R(self) -> int:
         """Return the number of places."""
         return self._profiles.R
-
-    @property
-    def T(self) -> int:
-        """Return the number of periods."""
-        return self._profiles.T
 
     @property
     def n_users(self) -> int:
@@ -172,13 +149,17 @@ class LocationGraph:
         """Tell (R,) whether any user visits the place."""
         return np.asarray(self.visitors > 0)
 
-    @cached_property
+    @property
     def roles(self) -> Floats:
         """Return (R, columns) roles: ROLE_RANKS columns for the whole day and, of several periods, for each."""
-        return self.held_ranks.table(self.R, ROLE_RANKS * (1 + self.T if self.T > 1 else 1))
+        return self.roles_for(slice(None))
+
+    def roles_for(self, users: Any) -> Floats:
+        """Return the roles that places have for some of the users."""
+        return np.asarray(self.held_ranks[users].sum(axis=0)).reshape(self.R, -1)
 
     @cached_property
-    def held_ranks(self) -> HeldRanks:
+    def held_ranks(self) -> Any:
         """Return the ranks that places hold for each user."""
         return held_ranks(self._profiles)
 
@@ -211,23 +192,6 @@ class LocationGraph:
         w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
         w.setflags(write=False)
         return w
-
-    def update(
-        self,
-        profiles: Iterable[MobilityProfile],
-        *,
-        rng: np.random.Generator | None = None,
-        executor: Executor | None = None,
-    ) -> "LocationGraph":
-        """
-        Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
-
-        All is summed anew.
-        """
-        new = Profiles.of(profiles)
-        check_comparable(self._profiles, new)
-        everyone = join_profiles([self._profiles, new])
-        return semantic_graph(everyone, order=self.order, mapping=self.mapping, rng=rng, executor=executor)
 
 
 def semantic_graph(
@@ -269,7 +233,7 @@ def semantic_graph(
     edges = None
     if order == 1 or (mapping == "common" and columns.T > 1):
         edges = _pair_loop(columns, order, mapping, rng, executor)
-    return LocationGraph(columns, order, mapping, edges)
+    return LocationGraph(columns, edges)
 
 
 def _sum_of_ranks(visits: RankedVisits, places: Ints) -> Floats:
@@ -316,30 +280,23 @@ def _pair_loop(
     profiles: Profiles, order: int, mapping: str, rng: np.random.Generator | None, executor: Executor | None
 ) -> Any:
     """Return the edges of the paper's double loop over all ordered pairs of users."""
-    entropy = None if rng is None else int(rng.integers(2**63))
-    work = partial(_edges_of, profiles, order, mapping, entropy)
+    work = partial(_edges_of, list(profiles), order, mapping, entropy_of(rng))
     edges = csr_array((profiles.R, profiles.R))
     for one in iterate_over(work, range(len(profiles)), executor=executor):
         edges = edges + one
     return edges
 
 
-def _edges_of(profiles: Profiles, order: int, mapping: str, entropy: int | None, index: int) -> Any:
+def _edges_of(everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], index: int) -> Any:
     """Return the edges of one user towards all others."""
-    u, r, r_next, weight = profiles[index], *(np.empty(0, dtype=kind) for kind in (int, int, float))
+    u = everyone[index]
     # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
     shares = [1.0]
     if mapping == "per-period":
         shares = u.w.tolist() if order == 0 else [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
-    for other in range(len(profiles)):
-        if other == index:
-            continue
-        # a stream per pair: the result depends on neither order nor executor
-        named = None if entropy is None else np.random.SeedSequence(entropy, spawn_key=(index, other))
-        stream = None if named is None else np.random.default_rng(named)
-        match = semantic_similarity(u, profiles[other], order=order, mapping=mapping, rng=stream)
+    edges = csr_array((u.R, u.R))
+    for _, match in matches_of(everyone, order, mapping, entropy, index):
         for sigma, share in zip(match.sigma, shares, strict=True):
-            matched = sigma >= 0
-            r, r_next = np.append(r, u.support[matched]), np.append(r_next, sigma[matched])
-            weight = np.append(weight, np.full(int(matched.sum()), match.sim * share))
-    return csr_array((weight, (r, r_next)), shape=(profiles.R, profiles.R))
+            r = np.flatnonzero(sigma >= 0)
+            edges = edges + csr_array((np.full(len(r), match.sim * share), (u.support[r], sigma[r])), edges.shape)
+    return edges

@@ -18,10 +18,11 @@ a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bound
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,6 @@ from elsewhere.data.visits import Codes, Floats, Ints
 from elsewhere.errors import require_choice, require_rng, require_whole
 from elsewhere.paper._similarity_kernels import (
     anneal,
-    best_of_all_mappings,
     gilmore_lawler,
     mapped_value,
 )
@@ -39,7 +39,7 @@ from elsewhere.paper.geographic_similarity import (
     check_departures,
     check_pair,
     common_multiple,
-    visit_rows,
+    similarity_rows,
     visits_of,
 )
 from elsewhere.paper.profiles import Counts, MobilityProfile, Profiles
@@ -81,7 +81,7 @@ def semantic_similarity(
     matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
     out among places, and is blind to which and when (E21).
 
-    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
+    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 6 places, beyond that a
     search over swaps with a certified upper bound beside it (E25).
 
     Parameters
@@ -209,24 +209,9 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> Ints:
 
 
 PROVEN = 1e-12  # a gap below this is rounding
-ALL = 7  # up to this many places all n! mappings are tried: 5,040 cost less than the search
+ALL = 6  # up to this many places all n! mappings are tried: 720 cost less than the search
 ROUNDS, STEPS = 5, 2400
 HOT, COLD = 0.05, 0.1  # first temperature as a share of u's departures, last one in departures
-
-
-class Touching(NamedTuple):
-    """
-    The moves that touch each place, as a list: `start[r] : start[r + 1]` are all moves to or from r.
-
-    `counts` of the `leaving` departures from `origin` go to `target`, between the periods of number `pair`.
-    """
-
-    start: Ints
-    pair: Ints
-    origin: Ints
-    target: Ints
-    counts: Floats
-    leaving: Floats
 
 
 class Table(NamedTuple):
@@ -235,7 +220,7 @@ class Table(NamedTuple):
 
     `k` are the places, as positions in the support, and `weight` orders them for the order-0 mapping. Counts
     `counts[., r, r']`, departures `leaving[., r]`, their quotient `p`, and `ranked`: p without its diagonal, each row
-    sorted downwards. `touching` holds the same moves as a list.
+    sorted downwards.
     """
 
     k: Ints
@@ -244,7 +229,6 @@ class Table(NamedTuple):
     leaving: Floats
     p: Floats
     ranked: Floats
-    touching: Touching
 
 
 Tables = dict[tuple[int, int] | None, Table]
@@ -272,18 +256,7 @@ def _table(k: Ints, weight: Counts, count: Floats) -> Table:
     p = np.divide(count, leaving[:, :, None], out=np.zeros_like(count), where=leaving[:, :, None] > 0)
     out = p.copy()
     out[:, np.arange(n), np.arange(n)] = 0
-    return Table(k, weight.astype(np.float64), count, leaving, p, -np.sort(-out, axis=2), _touching(count, leaving))
-
-
-def _touching(count: Floats, leaving: Floats) -> Touching:
-    pair, origin, target = np.nonzero(count)
-    away = np.flatnonzero(origin != target)  # a stay touches its place once
-    end = np.concatenate([origin, target[away]])
-    order = np.argsort(end, kind="stable")
-    m = np.concatenate([np.arange(len(pair)), away])[order]
-    pair, origin, target = pair[m], origin[m], target[m]
-    start = np.searchsorted(end[order], np.arange(count.shape[1] + 1))
-    return Touching(start, pair, origin, target, count[pair, origin, target], leaving[pair, origin])
+    return Table(k, weight.astype(np.float64), count, leaving, p, -np.sort(-out, axis=2))
 
 
 def _pad(v: Table, n: int) -> Table:
@@ -351,11 +324,11 @@ def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) ->
     if bound - value > slack:
         gap = bound - value - slack / 2
         if len(best) <= ALL:
-            best = best_of_all_mappings(a.touching, b.p, best, gap)
+            best = max([best, *map(np.array, permutations(best))], key=lambda sigma: mapped_value(a, b, sigma))
             bound = value = float(mapped_value(a, b, best))
         else:
             uniform = rng.random((ROUNDS, STEPS, 3))
-            best = anneal(a.touching, b.p, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
+            best = anneal(a, b, best, gap, HOT * float(a.leaving.sum()), COLD, uniform)
             value = float(mapped_value(a, b, best))
     return bound if bound - value > slack else value, best
 
@@ -388,13 +361,28 @@ def pairwise_semantic_similarity(
     if order == 1:
         check_departures(*everyone)
     if order == 1 or (mapping == "common" and everyone.T > 1):
-        entropy = (rng or np.random.default_rng(0)).integers(2**63, size=4).tolist()
-        work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy)
+        work = partial(_rows_of_pairs, list(everyone), order, mapping, entropy_of(rng))
     else:
-        work = partial(visit_rows, visits_of(everyone), 0)
+        visits = visits_of(everyone)
+        work = partial(similarity_rows, visits, visits, True)
     sim = all_rows(work, len(everyone), executor)
     np.fill_diagonal(sim, 1.0)
     return sim
+
+
+def entropy_of(rng: np.random.Generator | None) -> list[int]:
+    """Return what the streams of all pairs begin with; without `rng` always the same."""
+    return list(map(int, (rng or np.random.default_rng(0)).integers(2**63, size=4)))
+
+
+def matches_of(
+    everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], i: int
+) -> Iterator[tuple[int, SemanticMatch]]:
+    """Yield the matches of user i with all others; each pair draws from a stream of its own."""
+    for j, v in enumerate(everyone):
+        if i != j:
+            stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
+            yield j, semantic_similarity(everyone[i], v, order=order, mapping=mapping, rng=stream)
 
 
 def _rows_of_pairs(
@@ -402,10 +390,6 @@ def _rows_of_pairs(
 ) -> Floats:
     out = np.ones((len(rows), len(everyone)))
     for i in rows:
-        for j, v in enumerate(everyone):
-            if i != j:
-                stream = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i, j)))
-                out[i - rows.start, j] = semantic_similarity(
-                    everyone[i], v, order=order, mapping=mapping, rng=stream
-                ).sim
+        for j, match in matches_of(everyone, order, mapping, entropy, i):
+            out[i - rows.start, j] = match.sim
     return out

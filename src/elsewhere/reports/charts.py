@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from elsewhere.data.visits import DAY, Floats, Ints, Visits
 from elsewhere.evaluation.measures import Crowd, Plan
-from elsewhere.evaluation.usefulness import GOOD, GOOD_WAY, ROUGH, ROUGH_WAY
+from elsewhere.evaluation.usefulness import bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +124,7 @@ class Life(NamedTuple):
         Home is where a user is most at night, or most of all where nothing is seen at night; the others follow by time.
         """
         some = visits.of_users(list(users))
-        rank = np.concatenate([_ranks(some, u) for u in range(some.U)])
+        rank = _ranks(some)
         day = some.start // DAY
         if some.U > 1:
             first = day[some.offsets[:-1]]
@@ -140,19 +140,18 @@ class Life(NamedTuple):
         return Life(some.select(chosen), rank[chosen], day[chosen] - first, names)
 
 
-def _ranks(visits: Visits, user: int) -> Ints:
-    """Return the rank of the place of each visit of a user, at most 3; where users are trips, of begin and end."""
-    rows = visits.rows(user)
+def _ranks(visits: Visits) -> Ints:
+    """Return the rank of the place of each visit among its user's, at most 3; of trips, of begin and end."""
     if visits.form.unit == "trip":
-        order = np.arange(rows.stop - rows.start)
-        return np.where(order == 0, 0, np.where(order == order[-1], 1, 3))
-    one = visits.select(np.arange(rows.start, rows.stop)).replace(user=np.zeros(rows.stop - rows.start, int), users=[0])
-    crowd = Crowd(one, Plan(one.locations))
-    time = time_at(crowd)
-    time[crowd.home] = np.inf
-    rank = np.full(one.R, 3)
-    rank[np.argsort(-time, kind="stable")[:3]] = np.arange(min(3, one.R))
-    return np.asarray(rank[one.place])
+        begins, ends = visits.offsets[:-1][visits.user], visits.offsets[1:][visits.user] - 1
+        row = np.arange(len(visits))
+        return np.where(row == begins, 0, np.where(row == ends, 1, 3))
+    crowd = Crowd(visits, Plan(visits.locations))
+    who, where, time, _ = crowd.own_places
+    order = np.lexsort((-np.where(where == crowd.home[who], np.inf, time), who))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.minimum(np.arange(len(order)) - np.searchsorted(who, who), 3)
+    return rank[np.searchsorted(who * visits.R + where, visits.user.astype(np.int64) * visits.R + visits.place)]
 
 
 def time_at(crowd: Crowd, hours: slice = slice(0, 24)) -> Floats:
@@ -197,13 +196,12 @@ def use_scale(use: Plain) -> "Figure | None":
     if not all(isinstance(v, (int, float)) for v in values):
         return None
     fakes, people, same, chance = (float(v) for v in values if v is not None)
-    real = min(people, (same + chance) / 2)
-    good, rough = real + min(GOOD, GOOD_WAY * (chance - real)), real + min(ROUGH, ROUGH_WAY * (chance - real))
+    real, good, rough = bounds(people, same, chance)
     figure = new_figure(height=0.42)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     most = 1.04 * max(chance, fakes, people, 1e-9)
-    for end, ink in ((most, "line"), (rough, "mid-back"), (good, "good-back")):
+    for end, ink in ((most, "line"), (real + rough, "mid-back"), (real + good, "good-back")):
         axes.barh(0, max(end, 0), height=0.5, color=INKS[ink])
     axes.plot([people, people], [-0.38, 0.38], color=INKS["real"], linewidth=2.5)
     axes.plot([chance, chance], [-0.38, 0.38], color=INKS["soft"], linewidth=1.5, linestyle=(0, (2, 1)))
@@ -262,14 +260,11 @@ def location_privacy(result: Plain) -> "Figure":
             points = [p for figures in by_n.values() if (p := _point(figures, cost)) is not None]
             if points:
                 across, up, low, high = np.array(points, dtype=float).T
-                look = {
-                    "marker": MARKERS[i % 8],
-                    "color": INKS[f"k{(0, 1, 2, 3, 4, 6, 7, 5)[i % 8]}"],
-                    "linestyle": ("-", "--", "-.", ":")[i % 4],
-                }
                 spread = np.clip([up - low, high - up], 0, None)
-                label = name if cost == "diversity" else None
-                axes.errorbar(across, up, yerr=spread, capsize=2, markersize=5, linewidth=1, label=label, **look)
+                look = {"marker": MARKERS[i % 8], "color": INKS[f"k{(0, 1, 2, 3, 4, 6, 7, 5)[i % 8]}"], "markersize": 5}
+                axes.errorbar(
+                    across, up, yerr=spread, capsize=2, linewidth=1, label=name * (cost == "diversity"), **look
+                )
         axes.set_ylim(0, 1.02)
         label_axes(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
     figure.legend(fontsize=LETTERS - 1, labelcolor=INKS["ink"], frameon=False, loc="outside lower center", ncols=3)

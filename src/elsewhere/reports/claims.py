@@ -28,31 +28,14 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:.1g}" if value != 0 and abs(value) < 10**-digits else f"{value:,.{digits}f}"
 
 
-def percent(value: Any, digits: int = 1) -> str:
-    """
-    Return a share in per cent; "–" where there is none.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(0.0001), percent(0), percent(None)
-    ('12.3 %', '<0.1 %', '0.0 %', '–')
-
-    """
-    if number(value) == "–":
-        return "–"
-    small = 0 < value < 10.0 ** -(digits + 2) / 2  # a small share is not none
-    return f"<{10.0**-digits:.{digits}f} %" if small else f"{100 * value + 0.0:,.{digits}f} %"
-
-
 def findings(audit: Plain | None) -> dict[str, Plain]:
-    """Return the attacks of an audit, in the order of their numbers."""
-    ids = [name for name in audit or {} if re.fullmatch(r"A\d+", name)]
-    return {name: (audit or {})[name] for name in sorted(ids, key=lambda name: int(name[1:]))}
+    """Return the attacks of an audit."""
+    return {name: finding for name, finding in (audit or {}).items() if re.fullmatch(r"A\d+", name)}
 
 
 def outcome(finding: Plain) -> str:
     """Return what an attack learnt, in the words of `Finding.outcome`."""
-    return str(finding.get("outcome") or NOT_RUN) if finding.get("status") == "run" else NOT_RUN
+    return str(finding.get("outcome") or NOT_RUN)
 
 
 SIGNS = {
@@ -105,57 +88,47 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         return Advice("no", "Do not publish: this is a laboratory run", todo)
     outcomes = {n: outcome(f) for n, f in findings(audit).items() if n not in ABOUT_FAKES}
     not_run = [n for n, word in outcomes.items() if word == NOT_RUN]
-    learnt = [n for n, word in outcomes.items() if word == LEARNT]
-    covered = _claim_certificate(audit, run).met
+    learnt = {n for n, word in outcomes.items() if word == LEARNT}
+    proven = _certificate_claim(audit, run).met
     if len(not_run) == len(outcomes):
         return Advice("no", "Do not publish yet", "Run `elsewhere audit` on them first, and read what it finds.")
-    if set(learnt) - set(INSIDE):
-        way = "a smaller --eps" if covered else "a theorem (--eps; `elsewhere plan` says whether people are enough)"
-        todo = f"Give the fakes only to people who may see the real data, or make others with {way} and read that "
-        return Advice("no", "Do not publish openly", f"{todo}report.")
-    keep = "Keep the private folder to yourself, and " if run else ""
-    if 2 * len(not_run) > len(outcomes) and not covered:
+    if learnt - set(INSIDE):
+        todo = "Give the fakes only to people who may see the real data, or make others with a "
+        todo += "smaller --eps." if proven else "proof (--eps; `elsewhere plan` says whether people are enough)."
+        return Advice("no", "Do not publish openly", todo)
+    if 2 * len(not_run) > len(outcomes) and not proven:
         words = f"Cannot be advised: {len(not_run)} of {len(outcomes)} attacks on people were not run"
-        return Advice("care", words, _sentence(f"{keep}run the attacks that are missing before you decide."))
+        return Advice("care", words, "Run the attacks that are missing before you decide.")
     if learnt or not_run or {WITHIN, ABOVE, UNCLEAR} & set(outcomes.values()):
-        words = "A theorem covers everybody in the file: publish with care" if covered else "Publish with care"
-        todo = _sentence(f"{keep}publish only if what the attacks found is acceptable to you.")
-        return Advice("care", words, todo)
-    todo = _sentence(f"{keep}say that this is no proof: it covers only the attacks that were tried.")
+        words = "A theorem covers everybody in the file: publish with care" if proven else "Publish with care"
+        return Advice("care", words, "Publish only if what the attacks found is acceptable to you.")
+    todo = "Publish, and say that this is no proof: it covers only the attacks that were tried."
     return Advice("yes", "Nothing measured here speaks against publishing", todo)
+
+
+LEARNS = {
+    LEARNT: "An attacker learns something",
+    WITHIN: "An attacker learns a little",
+    NOTHING: "No attack learnt anything that can be measured",
+}
 
 
 def three_sentences(audit: Plain | None, run: Mapping[str, Any]) -> list[str]:
     """Return what is safe to say, what an attacker learnt at most and about whom, and what to do."""
-    met = [claim for claim in claims(audit, run)[:-1] if claim.met]
-    facts = ["these people do not exist"] if run else []
-    facts += ["attacks were tried, with what they found"] if findings(audit) else []
-    plain = f"{', and '.join(facts) or 'nothing yet'}; no stronger sentence about privacy holds here."
-    return [f"Safe to say: {met[-1].sentence if met else plain}", _most_learnt(audit), advice(audit, run).todo]
-
-
-def _most_learnt(audit: Plain | None) -> str:
-    """Return what an attacker learnt at most, and about whom, in the words of the strongest finding."""
+    safe = [claim.sentence for claim in claims(audit, run)[:-1] if claim.met]
+    safe = safe or ["These people do not exist; nothing more about privacy holds here." if run else "Nothing yet."]
     ran = {n: f for n, f in findings(audit).items() if n not in ABOUT_FAKES and outcome(f) != NOT_RUN}
-    if not ran:
-        return "What an attacker learns is not known: none was let loose on these fakes."
-    strongest = ran[strongest_first(ran)[0]]
-    start = {
-        LEARNT: "An attacker learnt something about the people behind the fakes, at most this",
-        WITHIN: "An attacker learnt a little about the people behind the fakes, at most this",
-        NOTHING: "No attack learnt anything measurable about the people behind the fakes; the closest",
-    }.get(
-        outcome(strongest), "Whether an attacker learns anything about the people behind the fakes is open; the closest"
-    )
-    return f"{start}: {_continued(str(strongest.get('words') or strongest.get('title', '')))}"
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
+    learns = "What an attacker learns is not known: no attack was tried on these fakes."
+    if ran:
+        strongest = ran[strongest_first(ran)[0]]
+        learns = LEARNS.get(outcome(strongest), "It is open whether an attacker learns anything")
+        words = strongest.get("words") or strongest.get("title", "")
+        learns += f" about the people behind the fakes; the strongest attack: {_continued(words)}"
+    return [f"Safe to say: {_continued(safe[-1])}", learns, f"What to do: {_continued(advice(audit, run).todo)}"]
 
 
 def _continued(words: str) -> str:
-    return words[:1].lower() + words[1:] if words[1:2].islower() or words[1:2] == " " else words
+    return words[:1].lower() + words[1:]
 
 
 class Claim(NamedTuple):
@@ -178,66 +151,46 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
         How the fakes were made: `method`, `parameters`, `certificate`.
 
     """
-    makers = (_claim_no_shared_place, _claim_others_as_similar, _claim_certificate)
-    return [*(claim(audit, run) for claim in makers), _claim_whole_table(audit)]
+    by_id, missing = findings(audit), {"outcome": NOT_RUN, "words": "not run."}
+    a1, a5 = (by_id.get(name, missing) for name in ("A1", "A5"))
+    none_shared = a1.get("own_seed_zero") is True
+    because = "A1 found none." if none_shared else f"attack A1: {_continued(a1.get('words') or missing['words'])}"
+    k = (run.get("parameters") or {}).get("k") if run.get("method") == "life" else None
+    alike = (
+        f"At least {k - 1 if k else 'k - 1'} other people are as similar to each fake, by hours of the week, as the "
+    )
+    alike += f"person it was made from; still, {_continued(a5.get('words') or missing['words'])}"
+    tested = k is not None and outcome(a5) != NOT_RUN
+    test = "every fake passed the privacy test, and attack A5, whose figure must stand beside it, was run."
+    absent = [name for name, finding in by_id.items() if outcome(finding) == NOT_RUN]
+    whole = "The table of attacks on this page, if it is given whole: with controls, intervals and what was learnt."
+    listed = f"all {len(by_id)} attacks are listed{', not run: ' if absent else ''}{', '.join(absent)}."
+    return [
+        Claim("No fake shares a place with the person it was made from.", none_shared, because),
+        Claim(alike, tested, test if tested else f"it is not the case that {test}"),
+        _certificate_claim(audit, run),
+        Claim(whole, bool(by_id), listed if by_id else "no audit was run."),
+    ]
 
 
-def _finding(audit: Plain | None, name: str) -> Plain | None:
-    """Return the finding of an attack that was run."""
-    finding = (audit or {}).get(name)
-    return finding if isinstance(finding, Mapping) and finding.get("status") == "run" else None
-
-
-def _claim_no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
-    sentence = "No fake shares a place with the person it was made from."
-    a1 = _finding(audit, "A1")
-    if a1 is None:
-        return Claim(sentence, False, "attack A1 was not run.")
-    if a1.get("own_seed_zero") is not True:
-        return Claim(sentence, False, f"A1 found otherwise: {_continued(str(a1.get('words', '')))}")
-    return Claim(sentence, True, "A1 found none.")
-
-
-def _claim_others_as_similar(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
-    k = (run.get("parameters") or {}).get("k")
-    sentence = f"At least {k - 1 if k else 'k - 1'} other people are as similar to each fake, by hours of the week, as "
-    sentence += "the person it was made from."
-    a5 = _finding(audit, "A5")
-    if run.get("method") != "life" or not k:
-        return Claim(sentence, False, "this method does not test it.")
-    if a5 is None:
-        return Claim(sentence, False, "attack A5, whose figure must stand beside it, was not run.")
-    beside = f"{sentence[:-1]}; and beside it: {_continued(str(a5.get('words', '')))}"
-    return Claim(beside, True, f"every fake passed the privacy test (k = {k}), and A5 was run.")
-
-
-def _claim_certificate(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+def _certificate_claim(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     """Return what the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
-    given = run.get("certificate")
-    certificate: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    words = " ".join(str(word) for word in certificate.get("words") or ())
+    certificate: Mapping[str, Any] = run.get("certificate") or {}
+    words = " ".join(certificate.get("words") or ())
     if certificate.get("protects") != "everybody":
         sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
         return Claim(sentence, False, _continued(words) or "these fakes have no certificate.")
     failures = [condition for condition, state in certificate.get("conditions") or () if state == "not met"]
     if failures:
         return Claim(words, False, f"of its conditions this is not met: {'; '.join(failures)}.")
-    eps = certificate.get("eps")
-    if not isinstance(eps, (int, float)) or eps > VACUOUS:
+    if not certificate.get("eps", VACUOUS + 1) <= VACUOUS:
         return Claim(words, False, "true as it is, but an ε so large promises nothing in practice.")
-    a9 = _finding(audit, "A9")
-    if a9 is None:
-        return Claim(words, True, "it is the theorem's; its code was not tried out in this run (attack A9).")
-    if a9.get("passed") is not True:
+    a9 = findings(audit).get("A9", {})
+    if outcome(a9) != NOT_RUN and a9.get("passed") is not True:
         return Claim(words, False, "attack A9 did not find that the noise keeps this promise.")
-    return Claim(words, True, "a theorem, and A9 found nothing against its code.")
-
-
-def _claim_whole_table(audit: Plain | None) -> Claim:
-    sentence = "The table of attacks on this page, if it is given whole: with controls, intervals and what was learnt."
-    by_id = findings(audit)
-    if not by_id:
-        return Claim(sentence, False, "no audit was run.")
-    not_run = [name for name, finding in by_id.items() if outcome(finding) == NOT_RUN]
-    more = f" with the remark that {', '.join(not_run)} were not run" if not_run else ""
-    return Claim(sentence, True, f"all {len(by_id)} attacks are listed{more}.")
+    tried = (
+        "its code was not tried out in this run (attack A9)"
+        if outcome(a9) == NOT_RUN
+        else "A9 found nothing against it"
+    )
+    return Claim(words, True, f"it is a theorem; {tried}.")

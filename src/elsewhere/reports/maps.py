@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ASPECT = 0.62  # height of a map by its width: two of them and two strips of hours fit a screen
 MOST_PLACES = 1_500
-NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that shrinks it by a third
+NEARLY_ALL = 0.98  # share of the visits that a map may be zoomed to, where that shrinks it by a third
 MOST_NAMES = 10
 MOST_MOVES = 150  # of a life
 SIZES = 40  # of discs
@@ -34,51 +34,41 @@ class Window(NamedTuple):
     """
     The part of the plane that a map shows.
 
-    Places in kilometres about its middle, which of them it shows, half of its width and height; and on the globe
-    longitude and latitude of the middle, and how narrow a degree of longitude is there.
+    Places in kilometres about its middle, which of them it shows, half of its width and height, and its towns, the
+    largest first, with their kilometres.
     """
 
     xy: Floats
     inside: NDArray[np.bool_]
     half: Floats
-    middle: Floats | None = None
-    narrow: float = 1.0
+    towns: Sequence[tuple[str, float, float]] = ()
 
     @staticmethod
     def of(locations: Locations, weight: ArrayLike) -> "Window":
         """Return the window that holds nearly all weight."""
         share = np.asarray(weight, dtype=float)
-        middle, narrow, xy = None, 1.0, locations.planar()
+        globe, xy = locations.lat is not None, locations.planar()
         if locations.lat is not None and locations.lon is not None:
             lon, lat = locations.lon, locations.lat
             turn = np.radians(lon[share > 0])
             east = math.degrees(math.atan2(np.sin(turn).mean(), np.cos(turn).mean()))
             # true to scale in the middle; at a pole, where all longitudes meet, at least not a point
             narrow = max(0.01, math.cos(math.radians(float(np.median(lat[share > 0])))))
-            xy = np.column_stack([narrow * ((lon - east + 180) % 360 - 180), lat]) * KM_PER_DEGREE
-            middle = np.array([east, 0.0])
+            degree = KM_PER_DEGREE * np.array([narrow, 1.0])
+            xy = np.column_stack([(lon - east + 180) % 360 - 180, lat]) * degree
         shown = xy[_nearly_all(xy, share)]
         low, high = shown.min(axis=0), shown.max(axis=0)
         # a town along one road still gets room for its marks, and a single place some surroundings
-        span = np.maximum(high - low, 1e-6 if middle is None else 1.0)
+        span = np.maximum(high - low, 1.0 if globe else 1e-6)
         half = 0.54 * max(span[0], span[1] / ASPECT) * np.array([1.0, ASPECT])
         centre = (low + high) / 2
-        if middle is not None:
-            middle = middle + centre / KM_PER_DEGREE / (narrow, 1.0)
-        return Window(xy - centre, np.all(np.abs(xy - centre) <= half, axis=1), half, middle, narrow)
-
-    def kilometres(self, degrees: Floats) -> Floats:
-        """Return longitudes and latitudes (n, 2) as kilometres about the middle."""
-        assert self.middle is not None  # noqa: S101 - on the globe only
-        return np.asarray((degrees - self.middle) * KM_PER_DEGREE * (self.narrow, 1.0))
-
-    def box(self) -> Box:
-        """Return the part of the globe that the window shows."""
-        assert self.middle is not None  # noqa: S101 - on the globe only
-        across, up = self.half / KM_PER_DEGREE / (self.narrow, 1.0)
-        lon, lat = self.middle.tolist()
-        wide = min(180.0, float(across))
-        return Box(lon - wide, max(-90.0, lat - float(up)), lon + wide, min(90.0, lat + float(up)))
+        towns: list[tuple[str, float, float]] = []
+        if globe:
+            lon, lat = (east, 0.0) + centre / degree
+            across, up = np.minimum(half / degree, 180)
+            found = find_towns(Box(lon - across, max(-90, lat - up), lon + across, min(90, lat + up)))
+            towns = [(t.name, (t.lon - lon) * degree[0], (t.lat - lat) * degree[1]) for t in found]
+        return Window(xy - centre, np.all(np.abs(xy - centre) <= half, axis=1), half, towns)
 
     def outside(self, weight: ArrayLike) -> str:
         """Return what the window does not show, in words; "" where that is nothing."""
@@ -93,25 +83,16 @@ class Window(NamedTuple):
 
 
 def _nearly_all(xy: Floats, weight: Floats) -> NDArray[np.bool_]:
-    """
-    Return the places that hold nearly all weight: a few far ones must not shrink a town.
-
-    From all of them to 99, 98 and 95 per cent of the weight, as much left out on each side: a step is taken where it
-    shrinks the map by a third.
-    """
+    """Return the places that hold nearly all weight, or all where that shrinks the map by less than a third."""
     held: NDArray[np.bool_] = weight > 0
-    every = np.flatnonzero(held)
-    for share in NEARLY_ALL:
-        fewer = weight > 0
-        for side in xy.T:
-            order = every[np.argsort(side[every], kind="stable")]
-            upto = np.cumsum(weight[order]) / weight.sum()
-            ends = np.minimum(np.searchsorted(upto, [(1 - share) / 2, (1 + share) / 2]), len(order) - 1)
-            low, high = side[order[ends]]
-            fewer[every] &= (side[every] >= low) & (side[every] <= high)
-        if fewer.any() and 1.5 * np.ptp(xy[fewer], axis=0).max() <= np.ptp(xy[held], axis=0).max():
-            held = fewer
-    return held
+    every, fewer = np.flatnonzero(held), held.copy()
+    for side in xy.T:
+        order = every[np.argsort(side[every], kind="stable")]
+        upto = np.cumsum(weight[order]) / weight.sum()
+        ends = np.minimum(np.searchsorted(upto, [(1 - NEARLY_ALL) / 2, (1 + NEARLY_ALL) / 2]), len(order) - 1)
+        low, high = side[order[ends]]
+        fewer[every] &= (side[every] >= low) & (side[every] <= high)
+    return fewer if fewer.any() and 1.5 * np.ptp(xy[fewer], axis=0).max() <= np.ptp(xy[held], axis=0).max() else held
 
 
 def _round(rough: float) -> float:
@@ -134,10 +115,8 @@ def draw_base(window: Window, axes: "Axes | None" = None) -> "Axes":
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_color(INKS["line"])
-    if window.middle is not None:
-        at = [(t.name, *window.kilometres(np.array([t.lon, t.lat])).tolist()) for t in find_towns(window.box())]
-        for name, x, y in place_names(at, window.half):
-            axes.text(x, y, name, ha="center", va="center", fontsize=LETTERS, color=INKS["ink"], alpha=0.75, zorder=3)
+    for name, x, y in place_names(window.towns, window.half):
+        axes.text(x, y, name, ha="center", va="center", fontsize=LETTERS, color=INKS["ink"], alpha=0.75, zorder=3)
     length = _round(0.5 * wide)
     text = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
     axes.plot([-0.94 * wide, -0.94 * wide + length], [-0.94 * tall] * 2, color=INKS["ink"], linewidth=1.5)
@@ -171,11 +150,10 @@ def place_names(towns: Sequence[tuple[str, float, float]], half: Floats) -> list
 
 
 def visits_map(
-    locations: Locations,
     visits: ArrayLike,
     *,
     ink: str = "fake",
-    window: Window | None = None,
+    window: Window,
     most: float | None = None,
 ) -> Any:
     """
@@ -184,14 +162,13 @@ def visits_map(
     `window` and `most` (the visits of the largest disc) give several maps one scale.
     """
     count = np.asarray(visits, dtype=float)
-    here = Window.of(locations, count) if window is None else window
-    axes = draw_base(here)
+    axes = draw_base(window)
     order = np.argsort(-count, kind="stable")[:MOST_PLACES]
-    order = order[(count[order] > 0) & here.inside[order]]
+    order = order[(count[order] > 0) & window.inside[order]]
     # of few sizes: those of one size share their outline in the file
     step = np.ceil(SIZES * count[order] / (count.max() if most is None else most))
     for size in np.unique(step)[::-1]:
-        x, y = here.xy[order[step == size]].T
+        x, y = window.xy[order[step == size]].T
         axes.scatter(x, y, s=260 * size / SIZES, color=INKS[ink], alpha=0.6, linewidths=0, zorder=2)
     return axes.figure
 

@@ -17,12 +17,13 @@ import numpy as np
 from elsewhere.data.gazetteer import SOURCE
 from elsewhere.data.visits import DAY, UNITS, Floats, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, counted, require_choice
+from elsewhere.evaluation.attack_base import NOT_RUN, percent
 from elsewhere.evaluation.measures import FIELD, Crowd, Plan, lasting
 from elsewhere.evaluation.usefulness import GOOD_FOR, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.files import write_files
 from elsewhere.reports import charts, claims, maps
 from elsewhere.reports.charts import FORTNIGHT, Life, Plain, svg
-from elsewhere.reports.claims import findings, number, outcome, percent
+from elsewhere.reports.claims import findings, number, outcome
 
 EDITIONS = ("owner", "shareable")
 MOST_PEOPLE = 2_000  # of each side in the pictures; of more, as many that lie evenly in the file
@@ -30,18 +31,24 @@ SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗"
 SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
 # keys by which the `to_dict()` of each kind of result is known
 KINDS = {
+    "judgement": {"usefulness", "audit"},
     "uses": {"uses", "divergences"},
     "publishing": {"aggregate", "visits", "allocation"},
     "services": {"settings", "generators"},
 }
 ACCEPTED = (
     "`results` must be a `Judgement`, a `Usefulness`, an `AuditResult`, a `PublishingResult`, an `LbsResult`, the "
-    "`to_dict()` of one, or a list of such"
+    "`to_dict()` of one, or a list of such."
 )
 # of a run, what a shareable report may show; the rest may name a person, a file or the entropy
 PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "notes", "versions", "sizes")
 PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
+NOTES = {
+    True: "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale. "
+    + SOURCE,
+    False: "The places have no coordinates, so there is no map of them.",
+}
 NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
 
 
@@ -111,16 +118,17 @@ def report(
             raise InvalidParameter(f"`{name}` must be `Visits`, got {type(visits).__name__}.", parameter=name)
     kinds = collect(results)
     run = _visible(kinds["run"]) if shareable else kinds["run"]
-    shown = Shown.of(people, fakes, seed_of_life)
+    shown = None if fakes is None else Shown.of(people, fakes, seed_of_life)
     audit = next(iter(kinds["audits"]), None)
-    lives = shown.lives()
+    lives = {} if shown is None else shown.lives()
     context = {
         "shareable": shareable,
-        "contents": _contents(run, shown.fakes),
+        "contents": _contents(run, fakes),
         "good_for": _good_for(kinds["uses"][0]["uses"]) if kinds["uses"] else {},
-        "columns": [*_life_columns(lives), *_crowd_column(shown)],
+        "columns": [] if shown is None else [*_life_columns(shown, lives), *_crowd_column(shown)],
         "lives": list(lives.values()),
-        "map_note": _map_note(shown),
+        "map_note": "" if shown is None else NOTES[shown.fakes.locations.has_coordinates],
+        "names": SOURCE if shown is not None and shown.fakes.locations.lat is not None else "",
         "uses": [_use_cards(result, shown) for result in kinds["uses"]],
         "divergences": [result["divergences"] for result in kinds["uses"] if result["divergences"]],
         "advice": claims.advice(audit, run),
@@ -136,7 +144,9 @@ def report(
         "run": run,
         "facts": {
             heading: {
-                name.replace("_", " "): _text(v) for name, v in values.items() if not isinstance(v, (Mapping, list))
+                name.replace("_", " "): f"{v:,}" if type(v) in (int, float) else str(v)
+                for name, v in values.items()
+                if not isinstance(v, (Mapping, list))
             }
             for heading, values in (("Run", run), *((part, run.get(part.lower()) or {}) for part in PARTS))
         },
@@ -159,7 +169,7 @@ def _templates() -> Any:
         loader=PackageLoader("elsewhere.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"number": number, "percent": percent, "mean": _mean}
+    pages.filters |= {"number": number, "percent": percent}
     pages.globals |= {"signs": SIGNS, "outcome": outcome, "counted": counted, "field": FIELD}
     return pages
 
@@ -183,19 +193,16 @@ def collect(results: Any) -> dict[str, Any]:
     kinds: dict[str, Any] = {"uses": [], "audits": [], "publishing": [], "services": [], "run": {}, "notes": []}
     for one in results if isinstance(results, (list, tuple)) else [results]:
         numbers = one.to_dict() if hasattr(one, "to_dict") else one
-        if not isinstance(numbers, Mapping):
-            raise InvalidParameter(f"{ACCEPTED}; got {type(one).__name__}.", parameter="results")
-        if {"usefulness", "audit"} <= numbers.keys():
-            parts = {"uses": numbers["usefulness"], "audits": numbers["audit"]}
+        kind = isinstance(numbers, Mapping) and next((k for k, keys in KINDS.items() if keys <= numbers.keys()), None)
+        if kind == "judgement":
+            kinds["uses"] += [numbers["usefulness"]] * (numbers["usefulness"] is not None)
+            kinds["audits"] += [numbers["audit"]] * (numbers["audit"] is not None)
             kinds["run"] = {**kinds["run"], **(numbers.get("run") or {})}
             kinds["notes"] += numbers.get("notes") or []
+        elif kind or findings(numbers if isinstance(numbers, Mapping) else None):
+            kinds[kind or "audits"].append(numbers)
         else:
-            kind = next((kind for kind, keys in KINDS.items() if keys <= numbers.keys()), None)
-            if kind is None and not findings(numbers):
-                raise InvalidParameter(f"{ACCEPTED}; got none of these.", parameter="results")
-            parts = {kind or "audits": numbers}
-        for kind, part in parts.items():
-            kinds[kind] += [] if part is None else [part]
+            raise InvalidParameter(ACCEPTED, parameter="results")
     return kinds
 
 
@@ -209,61 +216,53 @@ def _visible(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Shown(NamedTuple):
-    """What the pictures show: fakes, people on the same map, and the person behind each fake."""
+    """What the pictures show: fakes, people on the same map, and the person behind each fake, where they are known."""
 
-    fakes: Visits | None
-    people: Visits | None
-    seed: Ints | None
+    fakes: Visits
+    people: Visits | None = None
+    seed: Ints | None = None
 
     @staticmethod
-    def of(people: Visits | None, fakes: Visits | None, seed_of_life: Any) -> "Shown":
+    def of(people: Visits | None, fakes: Visits, seed_of_life: Any) -> "Shown":
         """Put both on one map; of more than `MOST_PEOPLE` fakes as many are shown, with the people behind them."""
-        if people is None or fakes is None:
-            return Shown(_some(fakes)[0], _some(people)[0], None)
+        if people is None:
+            return Shown(fakes.of_users(_some(fakes)))
         people, fakes = share_map(people, fakes)
-        fakes, lives = _some(fakes)
+        lives, some = _some(fakes), _some(people)
         seed = None if seed_of_life is None else np.asarray(seed_of_life, dtype=np.int64)[lives]
         if seed is None or np.any(seed < 0):
-            return Shown(fakes, _some(people)[0], None)
-        others = np.setdiff1d(_some(people)[1], seed)[: MOST_PEOPLE // 2]
+            return Shown(fakes.of_users(lives), people.of_users(some))
+        others = np.setdiff1d(some, seed)[: MOST_PEOPLE // 2]
         chosen, number_of = np.unique(np.concatenate([seed, others]), return_inverse=True)
-        return Shown(fakes, people.of_users(chosen), number_of[: len(seed)])
+        return Shown(fakes.of_users(lives), people.of_users(chosen), number_of[: len(seed)])
 
     @property
     def crowds(self) -> dict[str, Crowd]:
-        """Return people and fakes, where they are given."""
-        sides = {name: v for name, v in (("people", self.people), ("fakes", self.fakes)) if v is not None}
-        timed = lasting(next(iter(sides.values()))) if sides else None
+        """Return people, where they are given, and fakes."""
+        sides = ({} if self.people is None else {"people": self.people}) | {"fakes": self.fakes}
+        timed = lasting(next(iter(sides.values())))
         return {name: Crowd(v, Plan(v.locations, timed=timed)) for name, v in sides.items()}
 
     def lives(self) -> dict[str, Life]:
         """Return two lives by title: a person's and its fake's, or where no person may be shown two fakes'."""
-        if self.fakes is None:
-            return {}
         several = bool(_days_seen(self.fakes).max() == 1)
         n = FORTNIGHT if several else 1
         fakes = typical(self.fakes, n if self.people is not None else 2 * n)
         if self.people is None:
-            half = -(-len(fakes) // 2)
-            sides, who = [(self.fakes, fakes[:half]), (self.fakes, fakes[half:])], ("a fake", "another fake")
+            half, who = -(-len(fakes) // 2), ("fakes", "other fakes") if several else ("a fake", "another fake")
+            sides = [(self.fakes, fakes[:half]), (self.fakes, fakes[half:])]
         else:
-            persons, who = typical(self.people, n), ("a person", "a fake")
-            if self.seed is not None:
-                persons, who = list(dict.fromkeys(self.seed[fakes].tolist())), ("a person", "its fake")
-            sides = [(self.people, persons), (self.fakes, fakes)]
-        if several:
-            who = ("fakes", "other fakes") if self.people is None else ("people", "fakes")
+            who = ("people", "fakes") if several else ("a person", "a fake" if self.seed is None else "its fake")
+            own = typical(self.people, n) if self.seed is None else list(dict.fromkeys(self.seed[fakes].tolist()))
+            sides = [(self.people, own), (self.fakes, fakes)]
         what = "The fortnight" if not several else "Trips" if self.fakes.form.unit == "trip" else "Days"
         return {f"{what} of {name}": Life.of(*side) for name, side in zip(who, sides, strict=True) if side[1]}
 
 
-def _some(visits: Visits | None) -> tuple[Any, Ints]:
-    """Return at most `MOST_PEOPLE` users, evenly over the file, and their numbers."""
-    if visits is None:
-        return None, np.arange(0)
+def _some(visits: Visits) -> Ints:
+    """Return the numbers of at most `MOST_PEOPLE` users of whom anything is known, evenly over the file."""
     chosen = np.unique(np.linspace(0, visits.U - 1, min(visits.U, MOST_PEOPLE)).astype(np.int64))
-    chosen = chosen[np.diff(visits.offsets)[chosen] > 0]
-    return visits.of_users(chosen), chosen
+    return np.asarray(chosen[np.diff(visits.offsets)[chosen] > 0])
 
 
 def _days_seen(visits: Visits) -> Ints:
@@ -286,9 +285,10 @@ def _contents(run: Mapping[str, Any], fakes: Visits | None) -> str:
     sizes, who = run.get("sizes") or {}, UNITS["person" if fakes is None else fakes.form.unit][1]
     n = sizes.get("fakes") or (None if fakes is None else fakes.U)
     words = f"{number(n)} fake {who}" if n else f"Fake {who}"
-    words += f" with {number(sizes['fake visits'])} visits" if sizes.get("fake visits") else ""
-    words += f", in place of {number(sizes['seeds'])} real ones" if sizes.get("seeds") else ", in place of real ones"
-    return words + (f", at {number(sizes['places'])} places." if sizes.get("places") else ".")
+    if not sizes:
+        return f"{words}, in place of real ones."
+    visits, seeds, places = (number(sizes.get(name)) for name in ("fake visits", "seeds", "places"))
+    return f"{words} with {visits} visits, in place of {seeds} real ones, at {places} places."
 
 
 def _good_for(uses: Plain) -> dict[str, str]:
@@ -300,14 +300,13 @@ def _good_for(uses: Plain) -> dict[str, str]:
     return {word: ", ".join(names) for word, names in titles.items() if names}
 
 
-def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
+def _life_columns(shown: Shown, lives: Mapping[str, Life]) -> list[list[Picture]]:
     """Return for each life its hours and, where places have coordinates, its map, all maps on one scale."""
     columns = [
         [Picture.of(charts.life_strip(life), title, "Each row is another one." * life.of_several)]
         for title, life in lives.items()
     ]
-    where = next((life.visits.locations for life in lives.values()), None)
-    if where is not None and where.has_coordinates:
+    if (where := shown.fakes.locations).has_coordinates:
         weight = np.sum([np.bincount(life.visits.place, minlength=len(where)) for life in lives.values()], axis=0)
         window = maps.Window.of(where, weight > 0)
         for column, (title, life) in zip(columns, lives.items(), strict=True):
@@ -317,9 +316,8 @@ def _life_columns(lives: Mapping[str, Life]) -> list[list[Picture]]:
 
 def _crowd_column(shown: Shown) -> list[list[Picture]]:
     """Return maps of where people and where fakes are; without people, where fakes are by night and by day."""
-    crowds = shown.crowds
-    where = next((crowd.plan.locations for crowd in crowds.values()), None)
-    if where is None or not where.has_coordinates:
+    crowds, where = shown.crowds, shown.fakes.locations
+    if not where.has_coordinates:
         return []
     inks = {"people": "real", "fakes": "fake"}
     panels = {f"Where {who} are": (charts.time_at(crowd), inks[who]) for who, crowd in crowds.items()}
@@ -332,41 +330,25 @@ def _crowd_column(shown: Shown) -> list[list[Picture]]:
     shares = {title: (time / time.sum(), ink) for title, (time, ink) in panels.items()}
     both = np.sum([share for share, _ in shares.values()], axis=0)
     window, most = maps.Window.of(where, both), max(float(share.max()) for share, _ in shares.values())
-    figures = {
-        t: maps.visits_map(where, share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()
-    }
+    figures = {t: maps.visits_map(share, ink=ink, window=window, most=most) for t, (share, ink) in shares.items()}
     return [[Picture.of(figure, title, window.outside(both)) for title, figure in figures.items()]]
 
 
-def _map_note(shown: Shown) -> str:
-    """Return what a reader must know about the maps: their scale, and where names come from."""
-    where = next((crowd.plan.locations for crowd in shown.crowds.values()), None)
-    if where is None:
-        return ""
-    if not where.has_coordinates:
-        return "The places have no coordinates, so there is no map of them."
-    scale = "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale."
-    return scale if where.lat is None else f"{scale} {SOURCE}"
-
-
-def _use_cards(result: Plain, shown: Shown) -> list[tuple[Plain, Any]]:
+def _use_cards(result: Plain, shown: Shown | None) -> list[tuple[Plain, Any]]:
     """Return every use with its verdict and its picture: curves of fakes beside people where both are at hand."""
-    drawn = _use_curves(shown.crowds) if shown.people is not None and shown.fakes is not None else {}
+    drawn = _use_curves(shown.crowds) if shown is not None and shown.people is not None else {}
     pairs = [(use, drawn.get(name) or charts.use_scale(use)) for name, use in result["uses"].items()]
     return [(use, figure and svg(figure, f"{use['title']}: {use['words']}")) for use, figure in pairs]
 
 
 def _use_curves(crowds: Mapping[str, Crowd]) -> dict[str, Any]:
     """Return figures of fakes beside people, by use: hours, busiest places, lengths of trips and of stays."""
-    hours, y = {who: _starts(crowd.visits) for who, crowd in crowds.items()}, "records (%)"
-    if crowds["people"].timed:
-        hours, y = {who: 100 * crowd.away_by_hour() for who, crowd in crowds.items()}, "away from home (%)"
-    by_hour = {who: (np.arange(24) + 0.5, share) for who, share in hours.items()}
+    by_hour = {who: (np.arange(24) + 0.5, _starts(crowd.visits)) for who, crowd in crowds.items()}
     visits = {who: crowd.visits_by_place() for who, crowd in crowds.items()}
     busiest = np.argsort(-visits["people"], kind="stable")[:10]
     sides = {who: (np.arange(1, len(busiest) + 1), 100 * v[busiest] / v.sum()) for who, v in visits.items()}
     drawn = {
-        "hours": charts.curves(by_hour, x="hour of the day", y=y),
+        "hours": charts.curves(by_hour, x="hour of the day", y="records that begin (%)"),
         "places": charts.curves(sides, x="the people's busiest places, by rank", y="stays there (%)"),
     }
     lengths = {"stays": ({who: crowd.stay_lengths / 60 for who, crowd in crowds.items()}, "hours")}
@@ -386,7 +368,7 @@ def _starts(visits: Visits) -> Floats:
 def _audit(audit: Plain) -> dict[str, Any]:
     """Return the findings of an audit, the strongest first, and the attacks that were not run."""
     by_id = findings(audit)
-    ran = {n: f for n, f in by_id.items() if f.get("status") == "run"}
+    ran = {n: f for n, f in by_id.items() if outcome(f) != NOT_RUN}
     order = claims.strongest_first(ran)
     return {"ran": {n: ran[n] for n in order}, "absent": {n: by_id[n] for n in by_id if n not in ran}}
 
@@ -395,21 +377,6 @@ def _enough(result: Plain) -> bool:
     """Tell whether the figures of a result are those of enough people to be shared."""
     sizes = {**(result.get("sizes") or {}), **(result.get("settings") or {})}
     return int(sizes.get("users") or sizes.get("train") or 0) >= SMALLEST_GROUP
-
-
-def _mean(value: Any) -> float | None:
-    """Return the mean of a figure, or the figure itself where it is one number."""
-    value = value.get("mean") if isinstance(value, Mapping) else value
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _text(value: Any) -> str:
-    """Return a value for people."""
-    if value is None or isinstance(value, bool):
-        return {None: "none", True: "yes", False: "no"}[value]
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value)) or "–"
-    return f"{value:.4g}" if isinstance(value, float) else number(value) if isinstance(value, int) else str(value)
 
 
 def preparation_page(visits: Visits) -> str:
@@ -427,33 +394,28 @@ def preparation_page(visits: Visits) -> str:
     True
 
     """
-    some, _ = _some(visits)
+    some = visits.of_users(_some(visits))
     crowd = Crowd(some, Plan(some.locations))
     pictures = []
     if some.locations.has_coordinates:
         time = charts.time_at(crowd)
         window = maps.Window.of(some.locations, time)
-        figure = maps.visits_map(some.locations, time, ink="real", window=window)
+        figure = maps.visits_map(time, ink="real", window=window)
         pictures.append(Picture.of(figure, "Where the records are", window.outside(time)))
-    unit, units = UNITS[visits.form.unit]
     caption = f"By the clock of {visits.tz}. Where this looks shifted, the zone is wrong: give it by --tz."
     hours = {"people": (np.arange(24) + 0.5, _starts(some))}
     figure = charts.curves(hours, x="hour of the day", y="records that begin (%)")
     pictures.append(Picture.of(figure, "Hours of the day", caption))
-    same = some.user[1:] == some.user[:-1]
-    gaps = float(np.mean(some.start[1:][same] > some.end[:-1][same])) if same.any() else 0.0
     days = _days_seen(some)
     context = {
         "p": visits.preparation,
         "visits": visits,
-        "unit": unit,
-        "units": units,
+        "unit": UNITS[visits.form.unit],
         "first": str(np.datetime64(int(visits.start.min()), "s").astype("datetime64[D]")),
         "last": str(np.datetime64(int(visits.end.max()), "s").astype("datetime64[D]")),
         "days": float(np.median(days)),
         "per_day": float(np.median(np.diff(some.offsets) / np.maximum(days, 1))),
         "timed": crowd.timed,
-        "gaps": percent(gaps),
         "pictures": pictures,
     }
     return render("prepare.html", context)

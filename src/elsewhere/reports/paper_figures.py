@@ -11,15 +11,8 @@ import numpy as np
 
 from elsewhere.data.visits import Codes, Floats
 from elsewhere.evaluation.reproduce import Reproduction
-from elsewhere.paper._generate_kernels import open_stream
-from elsewhere.paper.generate_fake import (
-    ClassSets,
-    hmm_decode,
-    merge_classes,
-    remove_seed,
-    stream_key,
-    subsample_classes,
-)
+from elsewhere.paper._generate_kernels import merge_classes, open_stream, remove_seed, subsample_classes
+from elsewhere.paper.generate_fake import ClassSets, hmm_decode, stream_key
 from elsewhere.reports.charts import MARKERS, label_axes, location_privacy, new_figure
 
 if TYPE_CHECKING:
@@ -71,53 +64,40 @@ def procedure(result: Reproduction) -> "Figure":
     key = stream_key(np.random.default_rng(0))
     for attempt in range(ATTEMPTS):
         stream = open_stream(key, np.uint64(attempt), np.uint64(seed))
-        C_prime, class_at = subsample_classes(C, trace, 0.25, stream), [C.class_of(x) for x in trace]
-        merged = merge_classes([set(C_prime[c]) for c in class_at], C_prime, class_at, 0.75, stream)
-        semseed = remove_seed(merged, C, trace, 1.0, stream)
+        class_at = C.classes_of(trace)
+        C_prime = subsample_classes(C.places, class_at, 0.25, stream)
+        merged = merge_classes(C_prime[class_at], C_prime, class_at, 0.75, stream)
+        semseed, _ = remove_seed(merged, C.places, C_prime, C, trace, class_at, 1.0, 1, stream)
         fake = hmm_decode(semseed, learnt.model, 4.0, stream)
         if not np.intersect1d(fake, trace).size:
             break
-    return _draw_procedure(trace, C, merged, semseed, fake)
+    sets = [[set(np.flatnonzero(row).tolist()) for row in marks] for marks in (merged, semseed)]
+    return _draw_procedure(trace, C, sets[0], sets[1], fake)
+
+
+MARKS = {"fake": "[{}]", "removed": "\N{MULTIPLICATION SIGN}{}", "merged": "+{}"}  # in the cells of fig:procedure
 
 
 def _draw_procedure(trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake: Codes) -> "Figure":
-    from matplotlib.patches import Rectangle
-
-    key = [(int(s), int(f), len(m)) for s, f, m in zip(trace, fake, semseed, strict=True)]
-    slots = [t for t in range(len(trace)) if t == 0 or key[t][:2] != key[t - 1][:2]][:18]
-    name = _letters([*trace[slots].tolist(), *fake[slots].tolist(), *(x for t in slots for x in sorted(merged[t]))])
-    rows = [_column(t, trace, C, merged, semseed, fake) for t in slots]
-    height = max(len(column) for column in rows)
-    figure = new_figure(0.62 * len(slots) + 1.6, 0.42 * height + 1.5)
+    key = [(int(s), int(f)) for s, f in zip(trace, fake, strict=True)]
+    slots = [t for t in range(len(trace)) if t == 0 or key[t] != key[t - 1]][:18]
+    columns = [[(int(trace[t]), "seed"), *_column(t, trace, C, merged, semseed, fake)] for t in slots]
+    name = _letters([place for column in columns for place, _ in column])
+    height = max(map(len, columns))
+    words = [[""] * len(slots) for _ in range(height)]
+    colours = [["#FFFFFF"] * len(slots) for _ in range(height)]
+    for x, column in enumerate(columns):
+        for y, (place, kind) in enumerate(column):
+            words[y][x] = MARKS.get(kind, "{}").format(name[place])
+            c = int(C.label[place])
+            colours[y][x] = (COLOURS[c % len(COLOURS)] if c >= 0 else "#FFFFFF") + ("30" if kind == "removed" else "D0")
+    figure = new_figure(0.5 * len(slots) + 1.5, 0.24 * height + 0.8)
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set(xlim=(-1.9, len(slots)), ylim=(-height - 0.9, 2.4))
-    for x, (t, column) in enumerate(zip(slots, rows, strict=True)):
-        axes.text(x + 0.45, 2.0, f"t = {t}", ha="center", fontsize=7, color="#555555")
-        for place, y, kind in [(int(trace[t]), 1.0, "seed"), *((p, -i - 0.2, k) for i, (p, k) in enumerate(column))]:
-            c = C.class_of(place)
-            colour = COLOURS[c % len(COLOURS)] if c >= 0 else "#FFFFFF"
-            fade = 0.18 if kind == "removed" else 0.85
-            axes.add_patch(Rectangle((x + 0.08, y), 0.74, 0.74, facecolor=colour, alpha=fade, edgecolor="none"))
-            if kind == "fake":
-                dashed = Rectangle((x + 0.03, y - 0.06), 0.84, 0.86, fill=False, linestyle="--", linewidth=1.5)
-                axes.add_patch(dashed)
-            axes.text(x + 0.45, y + 0.37, name.get(place, "?"), ha="center", va="center", fontsize=8,
-                      color="#999999" if kind == "removed" else "black")  # fmt: skip
-            if kind == "removed":
-                axes.plot([x + 0.12, x + 0.78], [y + 0.08, y + 0.66], color="#D00000", linewidth=1)
-            if kind == "merged":
-                axes.text(x + 0.84, y + 0.62, "+", ha="center", va="center", fontsize=8)
-        more = len(semseed[t]) - sum(kind != "removed" for _, kind in column)
-        if more > 0:
-            axes.text(x + 0.45, -len(column) - 0.1, f"{more} more", ha="center", fontsize=6, color="#555555")
-    axes.text(-0.2, 1.37, "seed", ha="right", va="center", fontsize=9)
-    axes.text(-0.2, 0.1, "semantic\nseed", ha="right", va="center", fontsize=9)
-    caption = (
-        "colours: semantic classes;  crossed out: the seed's place, removed;  "
-        "+: merged from a neighbouring class;  dashed: the fake"
-    )
-    axes.text(len(slots) / 2, -height - 0.7, caption, ha="center", fontsize=8)
+    rows = ["seed", "semantic seed", *[""] * (height - 2)]
+    axes.table(words, colours, "center", rowLabels=rows, colLabels=[f"t = {t}" for t in slots], loc="center")
+    caption = "colours: semantic classes;  [ ]: the fake;  \N{MULTIPLICATION SIGN}: the seed's place, removed;\n"
+    axes.set_title(f"{caption}+: merged from a neighbouring class", fontsize=8)
     return figure
 
 
@@ -133,7 +113,7 @@ def _column(t: int, trace: Codes, C: ClassSets, merged: Any, semseed: Any, fake:
     if int(trace[t]) in merged[t] and int(trace[t]) not in semseed[t]:
         kinds[int(trace[t])] = "removed"
     others = [p for p in sorted(semseed[t]) if p not in kinds]
-    foreign = [p for p in others if C.class_of(p) != C.class_of(int(trace[t]))]
+    foreign = [p for p in others if C.label[p] != C.label[trace[t]]]
     for place in [*foreign[:2], *(p for p in others if p not in foreign)]:
         if len(kinds) < SHOWN:
             kinds[place] = "merged" if place in foreign else "own"
@@ -173,9 +153,6 @@ def histograms(values: dict[str, Floats], of_what: str) -> "Figure":
         share = np.histogram(np.clip(np.round(sample, 9), 0, 1), BINS)[0] / max(1, len(sample))
         axes.bar(BINS[:-1], share, width=np.diff(BINS), align="edge", color=COLOURS[0], edgecolor="white")
         axes.axvline(float(np.median(sample)), color=COLOURS[1], linestyle="--", linewidth=1.2)
-        axes.text(
-            float(np.median(sample)), axes.get_ylim()[1], f" median {np.median(sample):.2f}", fontsize=8, va="top"
-        )
         label_axes(axes, name, f"share of {len(sample):,} {of_what}")
     return figure
 

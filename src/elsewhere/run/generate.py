@@ -6,6 +6,7 @@ Make fakes: `GenerateFake` of fig:alg, over lives or over the paper's slots.
 With `eps`, everything is learnt from noisy sums over everybody, and nobody is a seed (synthesis/certified.py).
 """
 
+import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -21,7 +22,7 @@ from elsewhere.data.visits import DAY, Ints, Visits, share_map
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, NothingPassed, require_rng
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.generate_fake import Attempts, ClassSets, FakeMaker, Pars
-from elsewhere.paper.privacy_test import PrivacyTest, Verdicts
+from elsewhere.paper.privacy_test import PrivacyTest, Verdict
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_clustering import SemanticClasses, semantic_clustering
 from elsewhere.paper.semantic_graph import semantic_graph
@@ -92,7 +93,10 @@ def generate_fakes(
     """
     settings = method_of(method, eps=eps, delta=delta, **parameters)
     making = Making(kappa=kappa, per_seed=per_seed, n=n, workers=1 if workers is None else workers)
-    run = Run(settings, making, _draw_entropy(rng), rng is not None, at_once, executor, progress)
+    if rng is not None:
+        require_rng(rng)
+    secret = secrets.token_bytes(16) if rng is None else rng.bytes(16)
+    run = Run(settings, making, secret, rng is not None, at_once, executor, progress)
     return make_fakes(run, data, classes=classes, model=model, alternates=alternates)
 
 
@@ -101,16 +105,21 @@ class Run:
     """
     What all steps share: parameters, the secret of all draws, and where work is done.
 
-    In a `laboratory` run the 128 bits of `entropy` are known to somebody.
+    In a `laboratory` run the 128 bits of `secret` or more are known to somebody.
     """
 
     settings: Method
     making: Making
-    entropy: int = field(repr=False)
+    secret: bytes = field(repr=False)
     laboratory: bool
     stages: Stages = field(default=at_once, repr=False)
     executor: Executor | None = None
-    progress: Progress | None = None
+    progress: Callable[..., None] | None = None
+
+    @property
+    def entropy(self) -> int:
+        """Return the first 128 bits of the secret."""
+        return int.from_bytes(self.secret[:16], "little")
 
     def sequence(self, key: int) -> np.random.SeedSequence:
         """Return the random numbers of one use of the secret."""
@@ -152,17 +161,10 @@ def _refuse_misfits(data: Any, settings: Method, making: Making, **given: Any) -
             raise InvalidParameter(
                 f"`{name}` must be `Visits` or `Traces`, got {type(value).__name__}.", parameter=name
             )
-    readers: dict[str, tuple[type[Method], ...]] = {
-        "classes": (Paper,),
-        "model": (Paper,),
-        "alternates": (Paper, Life),
-        "n": (Certified,),
-    }
-    wanted = {Paper: 'method "paper"', Life: 'method "life"', Certified: "certified fakes (`eps`)"}
+    readers = {"classes": Paper, "model": Paper, "alternates": Paper | Life, "n": Certified}
     for name, methods in readers.items():
         if (given | {"n": making.n})[name] is not None and not isinstance(settings, methods):
-            of = " and ".join(wanted[method] for method in methods)
-            raise InvalidParameter(f"`{name}` is for {of}.", code="E_NOT_READ", parameter=name)
+            raise InvalidParameter(f"`{name}` is not read by this method.", code="E_NOT_READ", parameter=name)
 
 
 def _slots(data: Visits | Traces) -> Traces:
@@ -364,7 +366,7 @@ def _make_paper(
     )
 
 
-def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints, Verdicts, Ints, dict[str, int]]:
+def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints, list[Verdict], Ints, dict[str, int]]:
     """Return the accepted fakes in the order of n seeds; the seed of each, verdicts, tries of each seed, the tally."""
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
@@ -383,15 +385,5 @@ def _attempt(run: Run, work: Attempts, n: int) -> tuple[NDArray[np.int32], Ints,
     r = np.concatenate([block.r for block in blocks])[order]
     tries = np.zeros(n, dtype=np.int64)
     np.add.at(tries, np.concatenate(pieces)[:, 0], np.concatenate([block.tries for block in blocks]))
-    verdicts = Verdicts.joined([block.verdicts for block in blocks]).select(order)
-    return r, unit[order, 0], verdicts, tries, tally
-
-
-def _draw_entropy(rng: np.random.Generator | None) -> int:
-    """Return 128 bits of the operating system, or of the caller's generator in a laboratory run."""
-    if rng is None:
-        secret = np.random.SeedSequence().entropy
-        assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
-        return secret
-    require_rng(rng)
-    return int.from_bytes(rng.bytes(16), "little")
+    verdicts = [verdict for block in blocks for verdict in block.verdicts]
+    return r, unit[order, 0], [verdicts[i] for i in order], tries, tally

@@ -15,30 +15,29 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from elsewhere.checkpoint import Stages, derive_bytes, derive_rng, hash_file, hash_value, resume
+from elsewhere.checkpoint import derive_bytes, derive_rng, hash_file, hash_value, resume
 from elsewhere.data.places import grid_of
 from elsewhere.data.read import read_visits
 from elsewhere.data.visits import Visits
 from elsewhere.data.write import lost_roles, write_visits
 from elsewhere.errors import InvalidParameter, InvalidTraces, PublicationRefused, require_rng
 from elsewhere.evaluation.judge import Judgement, judge_run
-from elsewhere.files import check_folder, clean_up, read_index, read_regular, whole_folders, write_files
-from elsewhere.pool import Pool, earlier_files
+from elsewhere.files import check_folder, whole_folders, write_files
+from elsewhere.pool import Pool
 from elsewhere.run.certified import in_private, read_rows, require_map
 from elsewhere.run.generate import Run, make_fakes
 from elsewhere.run.publish import Fakes, links_file, publish_with_links
 from elsewhere.scale import versions
 from elsewhere.settings import (
     DELTA,
-    PARAMETERS,
     Certified,
     Job,
     Method,
@@ -46,14 +45,11 @@ from elsewhere.settings import (
     Paper,
     Reading,
     method_of,
-    unknown_parameter,
 )
-from elsewhere.synthesis.certificate import Certificate
 from elsewhere.synthesis.certified import SUMS, Observed
 
 Progress = Callable[[str, int, int], None]
 READ, MAKE, JUDGE, WRITE = STAGES = ("reading", "making fakes", "judging", "writing")
-SECRET, WRITTEN = "secret", "written"  # names of kept stages
 SPENT = frozenset({SUMS})  # stages that draw the noise of a theorem, which must be drawn once
 # fields of --json that are options, or say of the published files what these say themselves; all others are private
 MADE = {"method", "fakes", "fake_visits", "certificate", "files"}
@@ -79,16 +75,6 @@ class Result:
     files: tuple[str, ...]
     private_files: tuple[str, ...]
     facts: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def certificate(self) -> Certificate:
-        """Return the certificate: what is proven about the whole release."""
-        return self.fakes.certificate
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what a reader should know about the fakes."""
-        return tuple(self.facts["notes"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
@@ -128,7 +114,7 @@ def synthesize(
     method, eps, delta
         As for `generate_fakes`.
     force
-        Write into folders that are not empty: files of the same names are replaced, files of an earlier run removed.
+        Replace folders that are not empty: what they hold is kept beside them, and a warning says where.
     executor
         Where fakes are made, such as a `Cluster`.
     progress
@@ -137,9 +123,8 @@ def synthesize(
         Makes a laboratory run, which can be repeated; refused without `laboratory=True`, except for the paper's method.
     **options
         `per_seed`, `n`, `kappa`, `workers`: as for `generate_fakes`. `also`: further formats, "gpx", "geojson" or
-        "sglt". `private`: folder for what only the owner may see; by default OUT-private.
-        `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to write
-        reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
+        "sglt". `laboratory`: write the result of a run with a given `rng`. `report`: whether to judge the fakes and to
+        write reports. `holdout`: share of the people set aside before anything is learnt. How the input is read: the
         keywords of `read_visits`, and `grid`. And any parameter of the method.
 
     Examples
@@ -153,66 +138,54 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
-    # refuse wrong parameters and folders before a large input is read
+    # refuse wrong parameters before a large input is read
     job, settings, reading = _sort_options({**options, "eps": eps, "delta": delta}, method, rng)
     out = Path(out)
     keywords_of(reading)
-    owner_folder, stages_folder = _check_folders(out, job.private, force)
+    owner_folder = beside(out, "private")
     laboratory_secret = None if rng is None else rng.bytes(32)
     tell = progress or (lambda stage, done, total: None)
     tell(READ, 0, 0)
-    with resume(
-        stages_folder, job_key(source, job, settings, reading, laboratory_secret), SPENT, force=force
-    ) as stages:
-        force = force or (WRITTEN in stages.finished and _holds_own_files(stages, (owner_folder, out)))
+    key = job_key(source, job, settings, reading, laboratory_secret)
+    with resume(beside(out, "unfinished"), key, SPENT) as stages:
+        force = force or bool(stages.finished)  # it was allowed when the run began
         for folder in (out, owner_folder):
             check_folder(folder, force=force)
-        secret = laboratory_secret or stages(SECRET, lambda: secrets.token_bytes(32))
-        run = _Run(job, settings, reading, secret, rng is not None, stages, executor, tell)
-        fakes, taught, control = _make(source, run)
-        with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
+        secret = laboratory_secret or stages("secret", lambda: secrets.token_bytes(32))
+        run = Run(settings, job, secret, rng is not None, stages, executor, tell)
+        fakes, taught, control = _make(source, run, reading)
+        with whole_folders((owner_folder, out), force=force) as drafts:
             result = _publish(taught, fakes, control, drafts, run)
     return replace(result, out=out, private=owner_folder)
 
 
-class _Run(NamedTuple):
-    """What all steps share: what is asked for, the secret of all draws, and where work is done."""
-
-    job: Job
-    settings: Method
-    reading: Reading
-    secret: bytes
-    laboratory: bool
-    stages: Stages
-    executor: Executor | None
-    tell: Progress
-
-
-def _make(source: Any, run: _Run) -> tuple[Fakes, Visits, Visits | None]:
+def _make(source: Any, run: Run, reading: Reading) -> tuple[Fakes, Visits, Visits | None]:
     """Read people, set some aside, and make fakes of the others; return all three."""
+    tell: Any = run.progress
+    job: Any = run.making
 
     def read() -> Visits | Observed:
         if isinstance(run.settings, Certified):
-            return read_rows(source, run.reading)
-        rng, told = derive_rng(run.secret, "map"), lambda step, n: run.tell(READ, int(n), 0)
-        return read_visits(source, rng=rng, progress=told, **keywords_of(run.reading))
+            return read_rows(source, reading)
+        rng, told = derive_rng(run.secret, "map"), lambda step, n: tell(READ, int(n), 0)
+        return read_visits(source, rng=rng, progress=told, **keywords_of(reading))
 
     people = run.stages("reading", read)
-    aside = derive_rng(run.secret, "aside").random(people.U) < run.job.holdout  # which depends on nobody else
+    aside = derive_rng(run.secret, "aside").random(people.U) < job.holdout  # which depends on nobody else
     control = people.of_users(aside) if aside.any() else None
     taught = people.of_users(~aside) if aside.any() else people
-    run.tell(MAKE, 0, 0)
-    entropy, told = int.from_bytes(run.secret[:16], "little"), partial(run.tell, MAKE)
-    how = Run(run.settings, run.job, entropy, run.laboratory, run.stages, run.executor, told)
-    fakes = make_fakes(how, taught)
+    tell(MAKE, 0, 0)
+    fakes = make_fakes(replace(run, progress=partial(tell, MAKE)), taught)
     # of certified fakes, rows become visits after the release: none is refused before the noise has decided
     sides = [each.visits() if isinstance(each, Observed) else each for each in (taught, control)]
     return fakes, sides[0], sides[1]  # type: ignore[return-value]  # somebody was taught
 
 
-def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple[Path, ...], run: _Run) -> Result:
+def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple[Path, ...], run: Run) -> Result:
     """Write fakes, links and pool into `drafts` (the owner's folder, `out`); judge them and report."""
-    (private, out), job = drafts, run.job
+    private, out = drafts
+    job: Any = run.making
+    tell: Any = run.progress
     preparation = {} if people.preparation is None else people.preparation.to_dict()
     if preparation:  # also what these places or records have nothing of, such as the kind of a call
         lost = lost_roles(people)
@@ -236,7 +209,7 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
     facts = summary(people, fakes, pool) | {"read": {n: v for n, v in preparation.items() if n != "name"}}
     judgement = None
     if job.report:
-        run.tell(JUDGE, 0, 0)
+        tell(JUDGE, 0, 0)
         # of certified fakes, what a judge or a report fails at must not decide whether they are published
         with in_private() if fakes.covered else nullcontext():
             judgement = judge_run(
@@ -246,10 +219,10 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
                 seed_of_life,
                 holdout=control,
                 executor=run.executor,
-                progress=partial(run.tell, JUDGE),
+                progress=partial(tell, JUDGE),
                 rng=derive_rng(run.secret, "judge"),
             )
-            run.tell(WRITE, 0, 0)
+            tell(WRITE, 0, 0)
             found = (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()
             write_files(private, {JUDGEMENT: found})
             private_files.append(JUDGEMENT)
@@ -261,8 +234,6 @@ def _publish(people: Visits, fakes: Fakes, control: Visits | None, drafts: tuple
             "nothing was attacked: what these fakes reveal is not known until `elsewhere audit` runs."
         )
     names = write_pool(pool, out, names)
-    if run.stages.folder is not None:  # replaced when the job resumes, which may write other formats
-        run.stages.keep(WRITTEN, [{path.name: hash_file(path) for path in folder.iterdir()} for folder in drafts])
     return Result(fakes, pool, judgement, out, private, tuple(names), tuple(private_files), facts)
 
 
@@ -316,46 +287,9 @@ def write_pool(pool: Pool, out: Path, names: Sequence[str]) -> list[str]:
     return everything
 
 
-def earlier_results(folder: Path) -> set[str]:
-    """
-    Return the files of an earlier run that this one makes obsolete: the pool's, or the owner's beside the links.
-
-    A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
-    """
-    names = earlier_files(folder)
-    if not (folder / LINKS).exists():
-        return names
-    with suppress(OSError):
-        if b'class="edition' in read_regular(folder / REPORT, 1 << 28):
-            names.add(REPORT)
-    with suppress(OSError, ValueError):
-        if {"usefulness", "audit", "run"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
-            names.add(JUDGEMENT)
-    return names
-
-
-def _check_folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
-    """Return the private folder and the folder of kept stages; refuse those that cannot be used."""
-    whole = out.absolute()
-    if private is None and not whole.name:
-        raise InvalidParameter(f"`private` must be given where the output is {out}.", parameter="private")
-    owner_folder = whole.with_name(f"{whole.name}-private") if private is None else private
-    # beside the private folder, because it is private
-    stages_folder = owner_folder.absolute().with_name(f"{whole.name}-unfinished")
-    if owner_folder.resolve() == stages_folder.resolve() or whole.resolve() in (
-        owner_folder.resolve(),
-        *owner_folder.resolve().parents,
-    ):
-        raise InvalidParameter(
-            "`private` must not be inside the output, which is for publishing, nor where stages are kept.",
-            code="E_OUTPUT",
-            parameter="private",
-        )
-    clean_up(stages_folder)
-    resumes = stages_folder.exists()  # the files in the folders may be its own
-    for folder in (out, owner_folder):
-        check_folder(folder, force=force or resumes)
-    return owner_folder, stages_folder
+def beside(out: Path, word: str) -> Path:
+    """Return the private folder of this name that belongs to an output, OUT-word."""
+    return out.resolve().parent / f"{out.resolve().name}-{word}"
 
 
 def _sort_options(
@@ -364,9 +298,6 @@ def _sort_options(
     """Return the options of `synthesize` by what they are for; refuse wrong ones before a large input is read."""
     of_job, of_reading = ({n: v for n, v in options.items() if n in kind.model_fields} for kind in (Job, Reading))
     parameters = {name: value for name, value in options.items() if name not in of_job | of_reading}
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise unknown_parameter(name, [*Job.model_fields, *Reading.model_fields, *PARAMETERS])
     settings, job, reading = method_of(method, **parameters), Job(**of_job), Reading(**of_reading)
     if isinstance(settings, Certified):
         require_map(reading)
@@ -419,13 +350,3 @@ def _hashable(source: Any) -> Any:
         return [Path(source).absolute().name, hash_file(Path(source))]
     except OSError as error:
         raise InvalidTraces("an input cannot be read.", code="E_OPEN") from error
-
-
-def _holds_own_files(stages: Stages, folders: Sequence[Path]) -> bool:
-    """Return whether every file in the folders was written by the stopped run."""
-    return all(
-        path.is_file() and files.get(path.name) == hash_file(path)
-        for folder, files in zip(folders, stages(WRITTEN, list[dict[str, str]]), strict=True)
-        if folder.exists()
-        for path in folder.iterdir()
-    )

@@ -15,6 +15,8 @@ questions (A19): nobody is shown it here.
 import hmac
 import secrets
 from datetime import UTC, datetime, timedelta
+from importlib import resources
+from mimetypes import guess_type
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Request, Response, Security
@@ -27,13 +29,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from elsewhere._version import __version__
-from elsewhere.files import page_files
 from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard, look, refusal
 from elsewhere.serve.store import Device, Refused, Store, digest_of
 
 LONGEST_DAYS = 3650
-PAGE = ("pool.html", "pool.js", "style.css", "icon.svg")
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
@@ -152,7 +152,7 @@ def bucket_file(about: dict[str, str], lives: list[str], size: int) -> bytes:
 
 def _add_page(api: FastAPI) -> None:
     """Serve the files of the page, read once: no path of a request ever reaches the disk."""
-    files = page_files(PAGE)
+    files = {file.name: file.read_bytes() for file in (resources.files("elsewhere") / "page").iterdir()}
 
     @api.get("/", include_in_schema=False)
     async def front_page() -> Response:
@@ -162,8 +162,7 @@ def _add_page(api: FastAPI) -> None:
     async def page_file(name: str) -> Response:
         if name not in files:
             raise Refused(404, "there is no such page.", code="E_PATH")
-        content, media = files[name]
-        return Response(content, media_type=media)
+        return Response(files[name], media_type=guess_type(name)[0])
 
 
 def _add_faults(api: FastAPI) -> None:

@@ -18,7 +18,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from elsewhere.files import PAGE_HEADERS
 from elsewhere.serve.store import Refused, Store, digest_of
 
 Message = MutableMapping[str, Any]
@@ -31,6 +30,19 @@ LARGEST_BODY, LARGEST_HEAD = 4096, 16384
 HEAD_SECONDS, BODY_SECONDS = 10.0, 10.0
 MOST_HOLDERS = 10_000  # whose rates are remembered
 OPEN = {"/", "/v1/health", "/openapi.json"}  # and /page/...
+# headers of every answer of a page server: nothing is stored, no other site can show or read our page, and our page
+# loads its own files only
+PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 HEADERS = [(name.lower().encode(), value.encode()) for name, value in PAGE_HEADERS.items()]
 END = {"connection": "close"}  # what is left of the request is not read
 

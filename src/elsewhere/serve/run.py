@@ -5,7 +5,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,57 +22,12 @@ from elsewhere.serve.store import Store, digest_of, open_store
 MOST_AT_ONCE = 1000  # connections
 
 
-@dataclass(frozen=True)
-class Started:
-    """A service that is about to answer."""
-
-    url: str
-    lives: int
-    free: int
-    bucket: int
-    store: str
-    owner_token: str | None
-    laboratory: bool
-
-
-def serve(
-    source: str | Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    store: str | Path | None = None,
-    bucket: int | None = None,
-    rate: float = 120,
-    cert: Path | None = None,
-    key: Path | None = None,
-    new_owner_token: bool = False,
-    laboratory: bool = False,
-    started: Callable[[Started], Any] = lambda _: None,
-) -> None:
+def serve(given: Any, started: Callable[[dict[str, Any]], Any]) -> None:
     """
     Serve a published pool until the process is stopped.
 
-    Parameters
-    ----------
-    source
-        The folder of a published pool, or a file in it.
-    host, port
-        Where to listen; any other address than this machine's own needs `cert` and `key`. Port 0 takes a free one.
-    store
-        Path of the live store, or `postgresql://...`; by default a file beside the pool, `POOL-live.sqlite`.
-    bucket
-        Lives in a bucket; by default an eighth of the pool, at least 6, at most 32.
-    rate
-        Requests per minute of each token.
-    cert, key
-        Files of TLS, in PEM.
-    new_owner_token
-        Make a new token for the owner; the one before is valid no more.
-    laboratory
-        Serve a laboratory pool to other machines all the same.
-    started
-        Called once, with the address and, at the first start, the owner's token.
-
+    `given` are the options of the command, `settings.Serve`, which this side must not import. `started` is called once,
+    with what there is to say: the address and, at the first start, the owner's token.
     """
     try:
         import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
@@ -80,39 +35,40 @@ def serve(
         from elsewhere.serve.app import make_app
     except ImportError:
         raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
-    local = check_host(host, cert, key)
-    folder = Path(source).parent if Path(source).is_file() else Path(source)
+    local = check_host(given.host, given.cert, given.key)
+    folder = given.pool.parent if given.pool.is_file() else given.pool
     pool = Pool.load(folder)
     reproducible = bool(pool.provenance.get("reproducible"))
-    if reproducible and not local and not laboratory:
+    if reproducible and not local and not given.laboratory:
         raise PublicationRefused(
             "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `rng`, or give "
             "`laboratory=True`."
         )
     lives = len(pool)
-    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
-    where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
+    size = require_whole("bucket", given.bucket or min(lives, max(6, min(32, lives // 8))), 1, lives)
+    where = given.store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
     live = open_store(where)
     try:
         live.fill(pool)
-        token = owner_token(live, new_owner_token)
+        token = owner_token(live, given.new_owner_token)
         free = live.overview()["free"]
-        with _listen(host, port) as listening:
-            app = make_app(live, pool, bucket=size, rate=rate)
-            server = _server(app, cert, key)
-            name = f"[{host}]" if ":" in host else host
+        with _listen(given.host, given.port) as listening:
+            app = make_app(live, pool, bucket=size, rate=given.rate)
+            server = _server(app, given.cert, given.key)
+            name = f"[{given.host}]" if ":" in given.host else given.host
             started(
-                Started(
-                    url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
-                    lives=lives,
-                    free=free,
-                    bucket=size,
-                    store="PostgreSQL" if str(where).startswith("postgres") else str(where),
-                    owner_token=token,
-                    laboratory=reproducible,
-                )
+                {
+                    "url": f"{'https' if given.cert else 'http'}://{name}:{listening.getsockname()[1]}",
+                    "lives": lives,
+                    "free": free,
+                    "bucket": size,
+                    "store": "PostgreSQL" if str(where).startswith("postgres") else str(where),
+                    "owner_token": token,
+                    "laboratory": reproducible,
+                }
             )
-            server.run(sockets=[listening])
+            with suppress(KeyboardInterrupt):  # it is how a service ends
+                server.run(sockets=[listening])
     finally:
         live.close()
 

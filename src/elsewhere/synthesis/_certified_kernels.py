@@ -26,8 +26,9 @@ STATES = CLASSES + 1
 DAYPARTS = 8  # of a day, of what a place is used for
 FEATURES = 2 * DAYPARTS + 3
 MOMENTS = 4  # parts of the day in which what comes next is counted
-STAYS = 7  # bins of the length of a stay
-MOVES, PLACES, SPANS = 12, 8, 7  # bins of moves and of places a day, and of days
+LENGTHS, DAYS = np.array([1, 2, 4, 8, 16, 32]), np.array([1, 3, 7, 14, 28, 56])  # most slots of a stay, days, in a bin
+STAYS = len(LENGTHS) + 1  # bins of the length of a stay
+MOVES, PLACES, SPANS = 12, 8, len(DAYS) + 1  # bins of moves and of places a day, and of days
 FAR = 4 * CLASSES + 1  # tables of distances: of the night place, of the main place, of other places that follow
 
 # where the blocks of a person's list begin; maps of classes stand beside it
@@ -38,24 +39,6 @@ SIZES = (
 )  # fmt: skip
 HOURS_AT, ENDS_AT, NEXT_AT, STAYS_AT, FAR_AT, AGAIN_AT, PACE_AT, WHOLE_AT = (sum(SIZES[:i]) for i in range(len(SIZES)))
 DENSE = sum(SIZES)
-
-
-@njit
-def stay_bin(slots):
-    """Return the bin of a length in slots: 1, 2, 3 .. 4, 5 .. 8, up to 16, up to 32, more."""
-    j, most = 0, 1
-    while j < STAYS - 1 and slots > most:
-        j, most = j + 1, 2 * most
-    return j
-
-
-@njit
-def span_bin(days):
-    """Return the bin of a number of days: 1, 2 .. 3, 4 .. 7, 8 .. 14, 15 .. 28, 29 .. 56, more."""
-    j, most = 0, 1
-    while j < SPANS - 1 and days > most:
-        j, most = j + 1, most * 2 + (1 if most < 7 else 0)
-    return j
 
 
 @njit
@@ -143,7 +126,7 @@ def describe_days(rows, off, number, cls, xy, limits, anchors, near, out):
         while t < end:
             u, x = run_end(row, t, end), row[t]
             state = UNSEEN if x < 0 else cls[number[x]]
-            out[STAYS_AT + state * STAYS + stay_bin(u - t)] += share
+            out[STAYS_AT + state * STAYS + np.searchsorted(LENGTHS, u - t)] += share
             if before >= 0:
                 out[NEXT_AT + ((t * MOMENTS // SLOTS) * STATES + before) * STATES + state] += share
             before = state
@@ -214,7 +197,7 @@ def describe(r, first, off, centres, drawn, xy, limits, role, dense, map_first, 
             number[place[k]] = -1
         for c in range(CLASSES):
             out[AGAIN_AT + 3 * c + 2] = has[c] / len(rows)
-        out[PACE_AT + MOVES + PLACES + span_bin(len(rows))] = 1.0
+        out[PACE_AT + MOVES + PLACES + np.searchsorted(DAYS, len(rows))] = 1.0
         map_first[p + 1] = entry
 
 
@@ -271,7 +254,7 @@ def draw_days(law, kinds, stream, slots, drawn, cls, visits, time, soon, weight)
             visits[here] += 1.0
         stay, came, since = 0, True, b
         for t in range(b, e + 1):
-            leaves = law.leave[k, state, t // PER_HOUR, stay_bin(stay)] if stay > 0 else 0.0
+            leaves = law.leave[k, state, t // PER_HOUR, np.searchsorted(LENGTHS, stay)] if stay > 0 else 0.0
             if uniform(stream) < 1.0 - (1.0 - leaves) ** pace:
                 new = draw_index(law.next[k, t // PER_HOUR, state], STATES, uniform(stream))
                 if new < PASSED:

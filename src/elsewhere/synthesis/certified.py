@@ -24,6 +24,7 @@ from elsewhere.data.visits import DAY, Codes, Floats, Form, Ints, Locations, Mas
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.scale import map_over, one_thread
 from elsewhere.settings import Certified
+from elsewhere.sorting import number_keys
 from elsewhere.synthesis import _certified_kernels as kernels
 from elsewhere.synthesis import _life_kernels as life
 from elsewhere.synthesis._certified_kernels import BLOCKS, CLASSES, DENSE, FAR, HOURS, PASSED, SIZES, SLOTS, STATES
@@ -148,21 +149,16 @@ def days_of(seen: Observed) -> Days:
     row = np.repeat(np.arange(len(user)), many)
     slot = (start // SLOT)[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
     seconds = np.maximum(np.minimum(end[row], (slot + 1) * SLOT) - np.maximum(start[row], slot * SLOT), 1)
-    key = user[row] * (MOST_DAYS * SLOTS) + slot - origin[row] * SLOTS
-    order = np.lexsort((place[row], key))
-    key, where = key[order], place[row][order]
-    head = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (where[1:] != where[:-1])))
-    key, where, seconds = key[head], where[head], np.add.reduceat(seconds[order], head)
-    order = np.lexsort((-seconds, key))
-    key, where = key[order], where[order]
-    best = np.append(True, key[1:] != key[:-1])
-    key, where = key[best], where[best]
+    key, R = user[row] * (MOST_DAYS * SLOTS) + slot - origin[row] * SLOTS, len(seen.locations)
+    cell, entry = number_keys(key * R + place[row])
+    seconds = np.bincount(entry, seconds)
+    cell = cell[np.lexsort((-seconds, cell // R))]
+    key, best = np.unique(cell // R, return_index=True)
 
-    day = key // SLOTS
-    head = np.append(True, day[1:] != day[:-1])
-    r = np.full((int(head.sum()), SLOTS), -1, dtype=np.int32)
-    r[np.cumsum(head) - 1, key % SLOTS] = where
-    owner, nth = day[head] // MOST_DAYS, day[head] % MOST_DAYS
+    day, row = np.unique(key // SLOTS, return_inverse=True)
+    r = np.full((len(day), SLOTS), -1, dtype=np.int32)
+    r[row, key % SLOTS] = cell[best] % R
+    owner, nth = np.divmod(day, MOST_DAYS)
     who, first = np.unique(owner, return_index=True)
     first = np.append(first, len(owner))
     begin = np.zeros(seen.U, dtype=np.int64)
@@ -614,14 +610,6 @@ def fit_law(sums: Sums, rng: np.random.Generator) -> Fitted:
 # ---- the release
 
 
-class Release(NamedTuple):
-    """The fakes, what is proven of them, and the sums that they were made of, without noise."""
-
-    visits: Visits
-    certificate: Certificate
-    mechanism: Mechanism
-
-
 def release_certified(
     seen: Observed,
     how: Certified,
@@ -632,9 +620,9 @@ def release_certified(
     stages: Stages = at_once,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Release:
+) -> tuple[Visits, Certificate, Mechanism]:
     """
-    Release `n` fakes, or as many as the noisy sum counts people.
+    Release `n` fakes, or as many as the noisy sum counts people; what is proven of them; and the sums without noise.
 
     The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
     """
@@ -659,4 +647,4 @@ def release_certified(
     form = Form("events" if fit.instants > 0.5 else "visits")
     visits = Visits(user, start, end, place, seen.locations, users=range(len(lives)), tz=seen.tz, form=form)
     certificate = certificate_of(how.eps, how.delta, mechanism.design.cells)
-    return Release(visits, certificate.in_laboratory() if laboratory else certificate, mechanism)
+    return visits, certificate.in_laboratory() if laboratory else certificate, mechanism
