@@ -130,7 +130,7 @@ def clock_minutes(start: str) -> int:
     try:
         at = time.fromisoformat(start)
     except (TypeError, ValueError):
-        raise InvalidParameter(f'`start` must be a local time like "08:30", got {start!r}.') from None
+        raise InvalidParameter(f'`start` must be a local time, "00:00" to "23:59", got {start!r}.') from None
     return 60 * at.hour + at.minute
 
 
