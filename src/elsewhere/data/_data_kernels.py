@@ -149,20 +149,6 @@ def find_segments(
     return count + 1
 
 
-@njit
-def mean_positions(segment: Any, lat: Any, lon: Any, mean_lat: Any, mean_lon: Any) -> None:
-    """Write the mean position of each segment of fixes that follow each other."""
-    begin, north, east = 0, 0.0, 0.0
-    for i in range(len(segment)):
-        north += lat[i] - lat[begin]
-        east += (lon[i] - lon[begin] + 180.0) % 360.0 - 180.0
-        if i + 1 == len(segment) or segment[i + 1] != segment[i]:
-            size = i + 1 - begin
-            mean_lat[segment[i]] = lat[begin] + north / size
-            mean_lon[segment[i]] = (lon[begin] + east / size + 180.0) % 360.0 - 180.0
-            begin, north, east = i + 1, 0.0, 0.0
-
-
 class Streets(NamedTuple):
     """Where places are (R, 2), in km from the centre, and the road nearest to each cell (G, G) of the map."""
 

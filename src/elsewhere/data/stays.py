@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.visits import DAY, Codes, Ints, Mask, Preparation, Records
+from elsewhere.data.visits import DAY, Codes, Mask, Preparation, Records
 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
@@ -64,8 +64,8 @@ def _doubles(records: Records) -> dict[str, Mask]:
     """Return the second of records that are equal, and of fixes of one user at one time, by reason."""
     where = [column for column in (records.lat, records.lon, records.place, records.kind) if column is not None]
     user, start = records.user, records.start
-    repeated = np.zeros(len(records), dtype=bool)
     if records.form.record == "fixes":
+        repeated = np.zeros(len(records), dtype=bool)
         repeated[1:] = (user[1:] == user[:-1]) & (start[1:] == start[:-1])
         again = np.flatnonzero(repeated)
         first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(records))))[again]
@@ -77,19 +77,15 @@ def _doubles(records: Records) -> dict[str, Mask]:
         order = np.argsort(records.trip, kind="stable")
         ends = (order[::2], order[1::2])
         table = [user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
-        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_equal_rows(table)])}
-    repeated[_equal_rows([user, start, records.end, *where])] = True
-    return {"repeated": repeated}
+        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_repeated_rows(table)])}
+    return {"repeated": _repeated_rows([user, start, records.end, *where])}
 
 
-def _equal_rows(columns: list[NDArray[Any]]) -> Ints:
-    """Return the numbers of the rows of a table that are equal to an earlier one; missing values are equal."""
-    columns = [np.nan_to_num(column, nan=1e9) if column.dtype.kind == "f" else column for column in columns]
-    order = np.lexsort(columns[::-1])
-    equal = np.ones(max(0, len(order) - 1), dtype=bool)
-    for column in columns:
-        equal &= column[order[1:]] == column[order[:-1]]
-    return np.asarray(order[1:][equal])
+def _repeated_rows(columns: list[NDArray[Any]]) -> Mask:
+    """Tell which rows of a table are equal to an earlier one; missing values are equal."""
+    import pandas as pd
+
+    return np.asarray(pd.DataFrame(dict(enumerate(columns))).duplicated())
 
 
 def find_stays(records: Records) -> Records:
@@ -114,16 +110,18 @@ def find_stays(records: Records) -> Records:
     )
     new = np.ones(n + 1, dtype=bool)
     new[1:-1] = segment[1:] != segment[:-1]
-    lat, lon = np.empty(count), np.empty(count)
-    kernels.mean_positions(segment, records.lat, records.lon, lat, lon)
+    size, first = np.bincount(segment, minlength=count), np.flatnonzero(new[:-1])
+    lat, lon = records.lat[first], records.lon[first]
+    north, east = records.lat - lat[segment], (records.lon - lon[segment] + 180) % 360 - 180
+    lat, lon = (side + np.bincount(segment, away) / size for side, away in ((lat, north), (lon, east)))
     some = slice(0, SAMPLE)
     step = np.diff(start[some])[group[some][1:] == group[some][:-1]]
     step = step[step <= SILENCE]
     form = replace(records.form, interval=int(np.median(step)) if len(step) else 0)
     names = ("user", "start", "place", "kind", "trip")
     columns: dict[str, Any] = {name: c[new[:-1]] for name in names if (c := getattr(records, name)) is not None}
-    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=lon, form=form,
-                   fixes=np.bincount(segment, minlength=count))  # fmt: skip
+    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=(lon + 180) % 360 - 180, form=form,
+                   fixes=size)  # fmt: skip
 
 
 def split_vehicles(records: Records, *, known: bool = False) -> Records:
