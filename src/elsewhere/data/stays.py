@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.visits import DAY, Codes, Mask, Preparation, Records
+from elsewhere.data.visits import DAY, Codes, Mask, Preparation, Records, arc_km
 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
@@ -45,11 +45,33 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
         bad |= mask
     records = records.select(~bad) if bad.any() else records
     if records.lat is not None and records.place is None and records.form.record in ("fixes", "events"):
-        jump = np.zeros(len(records), dtype=bool)
-        kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, jump)
+        jump = find_jumps(records)
         dropped["reached and left faster than any airliner"] += int(np.count_nonzero(jump))
         records = records.select(~jump) if jump.any() else records
     return records, preparation.count(dropped=dropped)
+
+
+def find_jumps(records: Records) -> Mask:
+    """
+    Tell which fixes are reached and left by impossible steps while the step past them is possible.
+
+    Of several in a row that look like it, the first is one, and every other after it.
+    """
+    user, start, lat, lon = records.user, records.start, np.asarray(records.lat), np.asarray(records.lon)
+
+    def impossible(a: Any, b: Any) -> Mask:
+        km = arc_km(lat[a], lon[a], lat[b], lon[b])
+        return np.asarray(
+            (user[a] == user[b]) & (km > LEAST_JUMP_KM) & (km * 3600 > FASTEST_KMH * (start[b] - start[a]))
+        )
+
+    step, jump = impossible(slice(None, -1), slice(1, None)), np.zeros(len(records), dtype=bool)
+    like = 1 + np.flatnonzero(step[:-1] & step[1:])
+    like = like[~impossible(like - 1, like + 1)]
+    nth = np.arange(len(like))
+    nth -= np.maximum.accumulate(np.where(np.diff(like, prepend=-1) != 1, nth, 0))
+    jump[like[nth % 2 == 0]] = True
+    return jump
 
 
 def whole_trips(trip: Codes, some: Mask) -> Mask:
@@ -103,17 +125,14 @@ def find_stays(records: Records) -> Records:
             records = records.select(np.lexsort((records.start, records.trip, records.user)))
         user, trip = records.user, np.asarray(records.trip)
         group = np.append(0, np.cumsum((user[1:] != user[:-1]) | (trip[1:] != trip[:-1]))).astype(np.int32)
-    n, start = len(records), records.start
+    n, start, lat, lon = len(records), records.start, np.asarray(records.lat), np.asarray(records.lon)
     segment = np.empty(n, dtype=np.int32)
-    count = kernels.find_segments(
-        group, start, records.lat, records.lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment
-    )
+    count = kernels.find_segments(group, start, lat, lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment)
     new = np.ones(n + 1, dtype=bool)
     new[1:-1] = segment[1:] != segment[:-1]
     size, first = np.bincount(segment, minlength=count), np.flatnonzero(new[:-1])
-    lat, lon = records.lat[first], records.lon[first]
-    north, east = records.lat - lat[segment], (records.lon - lon[segment] + 180) % 360 - 180
-    lat, lon = (side + np.bincount(segment, away) / size for side, away in ((lat, north), (lon, east)))
+    north, east = lat - lat[first][segment], (lon - lon[first][segment] + 180) % 360 - 180
+    lat, lon = lat[first] + np.bincount(segment, north) / size, lon[first] + np.bincount(segment, east) / size
     some = slice(0, SAMPLE)
     step = np.diff(start[some])[group[some][1:] == group[some][:-1]]
     step = step[step <= SILENCE]

@@ -72,6 +72,14 @@ def to_lat_lon(x: Floats) -> tuple[Floats, Floats]:
     return np.round(lat, 6), np.round(lon, 6)
 
 
+def arc_km(lat: Floats, lon: Floats, lat_next: Floats, lon_next: Floats) -> Floats:
+    """Return the length of the arcs between points of the globe in kilometres (haversine)."""
+    north, north_next = np.radians(lat), np.radians(lat_next)
+    half_lon = np.radians(lon - lon_next) / 2
+    h = np.sin((north - north_next) / 2) ** 2 + np.cos(north) * np.cos(north_next) * np.sin(half_lon) ** 2
+    return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
+
+
 def zone_of(name: str) -> tzinfo:
     """Return the zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
     offset = re.fullmatch(r"(?:UTC)?([+-])(\d\d):(\d\d)", name) if isinstance(name, str) else None
@@ -209,10 +217,7 @@ class Locations:
             step = self.xy[i] - self.xy[j]
             return np.asarray(np.hypot(step[..., 0], step[..., 1]), dtype=np.float64)
         if self.lat is not None and self.lon is not None:
-            north_i, north_j = np.radians(self.lat[i]), np.radians(self.lat[j])
-            half_lon = np.radians(self.lon[i] - self.lon[j]) / 2
-            h = np.sin((north_i - north_j) / 2) ** 2 + np.cos(north_i) * np.cos(north_j) * np.sin(half_lon) ** 2
-            return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
+            return arc_km(self.lat[i], self.lon[i], self.lat[j], self.lon[j])
         return np.asarray(np.broadcast_arrays(i, j)[0] != j, dtype=np.float64)
 
     def planar(self) -> Floats:
