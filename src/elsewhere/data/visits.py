@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.sorting import count_users
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -541,8 +542,7 @@ class Visits:
 
     def visitors(self) -> Ints:
         """Return how many users visit each of the R places."""
-        pairs = np.unique(self.place.astype(np.int64) * self.U + self.user)
-        return np.bincount(pairs // self.U, minlength=self.R).astype(np.int64)
+        return count_users(self.user, self.place, self.R)
 
     def to_frame(self, names: str | None = None) -> "pd.DataFrame":
         """
