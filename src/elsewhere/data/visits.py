@@ -56,14 +56,16 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def to_xyz(lat: Floats, lon: Floats, radius: float = EARTH_RADIUS_KM) -> Floats:
+def to_xyz(lat: Floats, lon: Floats) -> Floats:
     """
-    Return the points of a globe as (n, 3) from its centre, in the unit of `radius`: kilometres by default.
+    Return the points of the globe as (n, 3) in kilometres from its centre.
 
     Straight distances between them equal the arc within 1 cm at 20 km, without a seam at the antimeridian or the poles.
     """
     north, east = np.radians(lat), np.radians(lon)
-    return radius * np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+    return EARTH_RADIUS_KM * np.column_stack(
+        [np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)]
+    )
 
 
 def to_lat_lon(x: Floats) -> tuple[Floats, Floats]:
@@ -198,10 +200,10 @@ class Locations:
             both["kind"] = (*(self.kind or [""] * self.n), *(more.kind or [""] * more.n))
         return Locations(**both)
 
-    def points(self, radius: float = EARTH_RADIUS_KM) -> Floats:
-        """Return `xy` in kilometres, whatever the radius, or (R, 3) from the centre of a globe of this radius."""
+    def points(self) -> Floats:
+        """Return `xy` in kilometres, or (R, 3) from the centre of the globe."""
         if self.lat is not None and self.lon is not None:
-            return to_xyz(self.lat, self.lon, radius)
+            return to_xyz(self.lat, self.lon)
         return self.planar()
 
     def nearest(self, points: Floats) -> tuple[Ints, Floats]:
