@@ -86,7 +86,7 @@ ROLES = {
         "tract block",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
-        "name stationname community area district city tract block"),
+        "name stationname stopname pointid pointname community area district city tract block"),
     "kind": Role(
         "category categories venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
         "purpose activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
@@ -451,8 +451,7 @@ def _side_of(name: str, visits: bool) -> tuple[str | None, list[str]]:
 def _role_at_end(words: list[str], kind: str) -> str | None:
     """Return the role that a column has at one end of a trip or visit, by the other words of its name."""
     stem = "".join(words)
-    plain = "".join(words if len(words) < 2 else [w for w in words if w not in ("station", "stop", "point")])
-    role = next((r for r, rule in ROLES.items() if {stem, plain} & set(rule.sided.split())), None)
+    role = next((r for r, rule in ROLES.items() if stem in rule.sided.split()), None)
     if role is None and words and kind in (*NUMERIC, *TIMES):  # what stands before is what it is of
         role = next((r for r in ("time", "date", "lat", "lon") if words[-1] in ROLES[r].sided.split()), None)
     if kind in TIMES and (not stem or role in ("time", "date") or stem.endswith(("time", "at", "date"))):
