@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Visits
+from elsewhere.sorting import number_parts
 
 HOUR = 3_600
 NIGHT = (0, 6)  # hours at which people are at home
@@ -131,9 +132,8 @@ class Crowd:
         if not self.timed:
             return np.arange(len(v)), v.start // HOUR, np.ones(len(v))
         first, last = v.start // HOUR, np.maximum(v.end - 1, v.start) // HOUR
-        n = last - first + 1
-        row = np.repeat(np.arange(len(v)), n)
-        hour = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
+        row, nth = number_parts(last - first + 1)
+        hour = first[row] + nth
         inside = np.minimum(v.end[row], (hour + 1) * HOUR) - np.maximum(v.start[row], hour * HOUR)
         return row, hour, np.maximum(inside, 1).astype(np.float64)
 

@@ -34,7 +34,7 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_similarity import check_options, entropy_of, matches_of
 from elsewhere.scale import iterate_over
-from elsewhere.sorting import number_keys
+from elsewhere.sorting import number_keys, number_parts
 
 ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
@@ -72,10 +72,9 @@ def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
     opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
     block = np.cumsum(opens) - 1
     first, size = rank[opens][block], np.bincount(block)[block]
-    covering = np.repeat(np.arange(len(size)), size)
-    covered = first[covering] + np.arange(len(covering)) - np.repeat(np.cumsum(size) - size, size)
+    covering, nth = number_parts(size)
     w = lived / lived.sum(axis=1, keepdims=True)
-    return RankedVisits(user, tau, place, count / lived[user, tau], rank, size, w, covering, covered)
+    return RankedVisits(user, tau, place, count / lived[user, tau], rank, size, w, covering, first[covering] + nth)
 
 
 def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
