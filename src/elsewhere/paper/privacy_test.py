@@ -275,7 +275,11 @@ class PrivacyTest:
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). Alternates are counted up to the k-1st.
         """
-        _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
+        for name, share in (("par_s", par_s), ("par_d", par_d), ("min_sim", 0 if min_sim is None else min_sim)):
+            require_between(name, share, 0, 1)
+        require_whole("par_i", par_i, 0)
+        require_whole("k", k, 1)
+        require_choice("against", against, ("own", "all"))
         check_alternates(seeds, alternates, k=k, against=against)
         of_day = Periods.of(periods)
         # users of other traces are numbered after those of the seeds; all rows of one stand side by side
@@ -288,7 +292,8 @@ class PrivacyTest:
         if against == "all":
             quantile = _quantile_of_users(closest_seed(strangers, strangers.user, counts), strangers.user)
         thresholds = float(par_s), int(par_i), float(par_d), int(k), float(min_sim or 0)
-        not_run = _not_run(k, against, min_sim)
+        off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
+        not_run = tuple(name for name, is_off in off.items() if is_off)
         return PrivacyTest(seeds, of_day, counts, strangers, longest, thresholds, quantile, not_run)
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike, *, stop: int | None = None) -> Verdicts:
@@ -374,37 +379,16 @@ def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int =
             '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
             stacklevel=3,
         )
-    _check_number(available, k, against)
-
-
-def _check_map(name: str, traces: Traces, locations: Locations) -> None:
-    if traces.locations is not locations and traces.locations != locations:
-        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
-
-
-def _check_number(available: int, k: int, against: str) -> None:
-    """Refuse fewer alternate users than the test needs (E60)."""
     needed = max(k - 1, int(against == "all"))
-    if available < needed:
+    if available < needed:  # E60
         raise NotEnoughAlternates(
             f'`k` = {k}, `against="{against}"` needs at least {needed} alternate users, got {available}.'
         )
 
 
-def _check_thresholds(par_s: float, par_i: int, par_d: float, k: int, against: str, min_sim: float | None) -> None:
-    require_between("par_s", par_s, 0, 1)
-    require_whole("par_i", par_i, 0)
-    require_between("par_d", par_d, 0, 1)
-    require_whole("k", k, 1)
-    require_choice("against", against, ("own", "all"))
-    if min_sim is not None:
-        require_between("min_sim", min_sim, 0, 1)
-
-
-def _not_run(k: int, against: str, min_sim: float | None) -> tuple[str, ...]:
-    """Return the names of the rules that are switched off."""
-    off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
-    return tuple(name for name, is_off in off.items() if is_off)
+def _check_map(name: str, traces: Traces, locations: Locations) -> None:
+    if traces.locations is not locations and traces.locations != locations:
+        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
 def _common_users(a: Traces, b: Traces) -> set[Any]:
