@@ -231,7 +231,11 @@ def semantic_graph(
     columns = Profiles.of(profiles)
     edges = None
     if order == 1 or (mapping == "common" and columns.T > 1):
-        edges = _pair_loop(columns, order, mapping, rng, executor)
+        # the paper's double loop over all ordered pairs of users
+        work = partial(_edges_of, list(columns), order, mapping, entropy_of(rng))
+        edges = csr_array((columns.R, columns.R))
+        for one in iterate_over(work, range(len(columns)), executor=executor):
+            edges = edges + one
     return LocationGraph(columns, edges)
 
 
@@ -273,17 +277,6 @@ def _sum_of_ranks(visits: RankedVisits, places: Ints) -> Floats:
                 block += (left * width) @ right.T
         out[np.ix_(there, there)] += block
     return out
-
-
-def _pair_loop(
-    profiles: Profiles, order: int, mapping: str, rng: np.random.Generator | None, executor: Executor | None
-) -> Any:
-    """Return the edges of the paper's double loop over all ordered pairs of users."""
-    work = partial(_edges_of, list(profiles), order, mapping, entropy_of(rng))
-    edges = csr_array((profiles.R, profiles.R))
-    for one in iterate_over(work, range(len(profiles)), executor=executor):
-        edges = edges + one
-    return edges
 
 
 def _edges_of(everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], index: int) -> Any:
