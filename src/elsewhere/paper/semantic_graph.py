@@ -33,7 +33,7 @@ from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_similarity import check_options, entropy_of, matches_of
-from elsewhere.scale import iterate_over
+from elsewhere.scale import map_over
 from elsewhere.sorting import number_keys, number_parts
 
 ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
@@ -233,9 +233,7 @@ def semantic_graph(
     if order == 1 or (mapping == "common" and columns.T > 1):
         # the paper's double loop over all ordered pairs of users
         work = partial(_edges_of, list(columns), order, mapping, entropy_of(rng))
-        edges = csr_array((columns.R, columns.R))
-        for one in iterate_over(work, range(len(columns)), executor=executor):
-            edges = edges + one
+        edges = sum(map_over(work, range(len(columns)), executor=executor), csr_array((columns.R, columns.R)))
     return LocationGraph(columns, edges)
 
 
