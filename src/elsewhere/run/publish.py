@@ -46,8 +46,6 @@ class Fakes:
         How they were made.
     seeds
         Persons of the data who could be a seed; whoever is not among them is a stranger to the fakes.
-    users
-        What the persons of the data are called.
     verdicts
         What the privacy test measured on each life.
     attempts
@@ -76,7 +74,6 @@ class Fakes:
     method: str
     parameters: Mapping[str, Any] = field(repr=False)
     seeds: Ints = field(repr=False)
-    users: tuple[Any, ...] = field(default=(), repr=False)
     verdicts: Sequence[Any] = field(default=(), repr=False)
     attempts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     tally: Mapping[str, int] = field(default_factory=dict)
