@@ -321,9 +321,11 @@ class Attempts:
             tries[pending] += 1
             tested = np.flatnonzero(made[:, 0] >= 0)
             verdicts = self.test(made[tested], row[tested])
-            for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
-                tally[name] += count
-            passed = tested[verdicts.passed]
+            tally["not_made"] += len(row) - len(tested)
+            for verdict in verdicts:
+                for name in ("tested", *(verdict.rejected_by or ("passed",))):
+                    tally[name] += 1
+            passed = tested[np.array([verdict.passed for verdict in verdicts], dtype=bool)]
             r.append(made[passed])
             unit.append(pending[passed])
             accepted += [verdict for verdict in verdicts if verdict]
