@@ -33,16 +33,10 @@ from numpy.typing import ArrayLike
 
 from elsewhere.data.slots import MINUTES_PER_DAY, Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import (
-    InvalidParameter,
-    InvalidTraces,
-    NotEnoughAlternates,
-    require_between,
-    require_choice,
-    require_whole,
-)
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, require_choice
 from elsewhere.paper._similarity_kernels import Counted, numerators
 from elsewhere.paper.geographic_similarity import counted, similarities
+from elsewhere.settings import Paper
 
 RULES = ("similarity", "intersection", "differential", "others", "min_sim")
 
@@ -238,11 +232,8 @@ class PrivacyTest:
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). Alternates are counted up to the k-1st.
         """
-        for name, share in (("par_s", par_s), ("par_d", par_d), ("min_sim", 0 if min_sim is None else min_sim)):
-            require_between(name, share, 0, 1)
-        require_whole("par_i", par_i, 0)
-        require_whole("k", k, 1)
-        require_choice("against", against, ("own", "all"))
+        rules: dict[str, Any] = {"par_s": par_s, "par_i": par_i, "par_d": par_d, "k": k, "min_sim": min_sim}
+        Paper(**rules, against=against)  # type: ignore[arg-type]  # which refuses what is out of range
         check_alternates(seeds, alternates, k=k, against=against)
         of_day = Periods.of(periods)
         # users of other traces are numbered after those of the seeds; all rows of one stand side by side
