@@ -24,6 +24,7 @@ from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.scale import map_over
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis import _life_kernels as kernels
 from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
 from elsewhere.synthesis.choose import Choice, learn_choice, portray
@@ -235,11 +236,11 @@ def collect_lives(
     trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
     row = np.arange(len(life))
     if stays.beat:  # fixes again, at the pace of people's
-        row, nth = _parts(np.maximum((end - start) // stays.beat, 1))
+        row, nth = number_parts(np.maximum((end - start) // stays.beat, 1))
         start = end = start[row] + nth * stays.beat
     elif stays.cut >= 0:  # records end at this second of the day, as people's do
         first = (start - stays.cut) // DAY
-        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
+        row, nth = number_parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
         border = (first[row] + nth) * DAY + stays.cut
         start, end = np.maximum(start[row], border), np.minimum(end[row], border + DAY)
     elif stays.trail:
@@ -260,12 +261,6 @@ def collect_lives(
         tally,
         tuple(notes),
     )
-
-
-def _parts(many: Ints) -> tuple[Ints, Ints]:
-    """Return, for rows of so many parts each, the row of each part and its number within the row."""
-    row = np.repeat(np.arange(len(many)), many)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
 
 
 def end_trail(life: Ints, start: Ints, end: Ints, place: Ints, stays: Stays, xy: Floats) -> Ints:
