@@ -256,7 +256,9 @@ def day_law(law, earlier, off, diaries, known, tastes):
         new = len({x for x in places if x >= known})
         features = [mean, max(like, default=0.0), like[0] if like else 0.0, mean**2, n, n * n / 10, new]
         features += [len(set(places)), home, home**2, brief, len(at_home)]
-        taste = tastes[0] * n + tastes[1] * new + tastes[2] * home
+        hours = [sum(start // 14_400 == watch for start, *_ in diary) / n for watch in range(6)]
+        features += hours
+        taste = sum(w * v for w, v in zip(tastes, [n, new, home, *hours], strict=True))
         scores.append(taste + sum(w * f for w, f in zip(law.like, features, strict=True)))
     total = sum(math.exp(v) for v in scores)
     return [math.exp(v) / total for v in scores]

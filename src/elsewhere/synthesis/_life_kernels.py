@@ -335,13 +335,6 @@ def draw_mix(mixes, spread, stream, mix):
 
 
 @njit
-def leave_out(g, mine, mine_left, lo, hi):
-    """Take the seed's own contribution out of the weights."""
-    for j in range(lo, hi):
-        g.weight[mine[j]] *= mine_left[j]
-
-
-@njit
 def half(length, grain):
     """Return half of a length, a multiple of the grain of the file's times."""
     return max(length // 2 // grain, 1) * grain
@@ -381,8 +374,8 @@ def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
 
 @njit
 def draw_lives(
-    law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
-    tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
+    law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempts, numbers, key,
+    tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, first, good,
 ):  # fmt: skip
     """
     Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
@@ -408,7 +401,7 @@ def draw_lives(
     bridge = new_bridge(w.moves, w.coarse)
     n = 0
     for i in range(len(numbers)):
-        stream = open_stream(key, attempt, numbers[i])
+        stream = open_stream(key, attempts[i], numbers[i])
         first[i] = n
         D = last_day[i] - first_day[i] + 1
         for d in range(D):
@@ -427,7 +420,8 @@ def draw_lives(
         for q in range(m):
             time[own[q]] += max(until[q] - begin[q], 60)
         # the seed's own contribution is left out of the weights, and taken back in afterwards
-        leave_out(g, mine, mine_left, mine_first[i], mine_first[i + 1])
+        for j in range(mine_first[i], mine_first[i + 1]):
+            g.weight[mine[j]] *= mine_left[j]
         good[i] = m > 0 and draw_sigma(g, law.role, owned, memory.cls, time, memory.soon, sweeps, point, stream, sigma)
         for j in range(mine_first[i], mine_first[i + 1]):
             g.weight[mine[j]] = g.total[mine[j] + 1] - g.total[mine[j]]
@@ -450,7 +444,7 @@ def draw_lives(
                 n, t = lay_way(
                     w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
                 )  # fmt: skip
-                life[n - ways[at + 1] : n], cls[n - ways[at + 1] : n], usage[n - ways[at + 1] : n] = numbers[i], -1, -1
+                life[n - ways[at + 1] : n], cls[n - ways[at + 1] : n] = numbers[i], -1
             elif q > 0 and n > 0:
                 t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
             if t >= latest:
@@ -460,7 +454,7 @@ def draw_lives(
             brief = w.guide > 0.0 and length < BRIEF
             until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
             life[n], start[n], end[n] = numbers[i], t, min(until_then, latest)
-            place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
+            place[n], cls[n] = sigma[own[q]], kinds[q]
             n += 1
         for j in range(owned):
             shut[sigma[j]] = w.closed[sigma[j]]

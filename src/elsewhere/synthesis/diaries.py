@@ -29,8 +29,9 @@ from elsewhere.synthesis.groups import (
     Stays,
     _cluster,
     _merge_small,
-    _people_of,
+    count_distinct,
     group_people,
+    parts_of,
     weekend_of,
 )
 
@@ -95,8 +96,7 @@ def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
 
     # pieces: cut at the border of the day
     many = np.maximum((end - 1) // DAY - begin // DAY, 0) + 1
-    stay = np.repeat(np.arange(len(rows)), many)
-    nth = np.arange(len(stay)) - np.repeat(np.cumsum(many) - many, many)
+    stay, nth = parts_of(many)
     day = begin[stay] // DAY + nth
     s, e = np.maximum(begin[stay] - day * DAY, 0), np.minimum(end[stay] - day * DAY, DAY)
     carried, over = (nth > 0).astype(np.int64), (nth < many[stay] - 1).astype(np.int64)
@@ -124,8 +124,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     first_day, last_day = (first - border) // DAY, np.maximum(last - border - 1, first - border) // DAY
     many_days = last_day - first_day + 1
     offset = np.append(0, np.cumsum(many_days))
-    whose = np.repeat(np.arange(stays.people), many_days)
-    date = np.arange(offset[-1]) - offset[whose] + first_day[whose]
+    whose, date = parts_of(many_days)
+    date += first_day[whose]
     off = weekend_of(date).astype(np.int64)
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
@@ -184,11 +184,8 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
     """Return the first start and last end of each person."""
-    first, last = np.zeros(people, dtype=np.int64), np.zeros(people, dtype=np.int64)
-    head = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
-    first[user[head]] = start[head]
-    last[user[head]] = np.maximum.reduceat(end, head)
-    return first, last
+    head = np.searchsorted(user, np.arange(people))
+    return start[head], np.maximum.reduceat(end, head)
 
 
 def share_spans(first: Ints, last: Ints, k: int) -> tuple[Ints, Ints]:
@@ -272,9 +269,9 @@ def _kinds_of_day(
         if len(mine) == 0:
             continue
         label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
-        few = _people_of(label, whose[mine], len(means)) < k
+        few = count_distinct(label, whose[mine], len(means)) < k
         rare[mine] = few[label] & ~few.all()
-        label = _merge_small(label, means, partial(_people_of, user=whose[mine], n=len(means)), k)
+        label = _merge_small(label, means, partial(count_distinct, value=whose[mine], n=len(means)), k)
         kind[mine] = used + label
         used += int(label.max()) + 1
     return kind, rare
