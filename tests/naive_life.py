@@ -165,17 +165,18 @@ def lengths_law(length, n, ticks):
 
 def piece_law(law, piece_type, piece_kind, piece_off, carried, of_type, of_kind, off, c, is_carried, t):
     """Return the pieces that the next one is drawn from, all alike: of type and kind, of the kind, of such days."""
-    rows = [i for i in range(len(law.start)) if law.cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
+    start, cls = law.pieces.start, law.pieces.cls
+    rows = [i for i in range(len(start)) if cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
     of_kinds = [i for i in rows if piece_kind[i] == of_kind]
     of_types = [i for i in of_kinds if piece_type[i] == of_type]
     for level in (of_types, of_kinds, rows):
         for reach in (HALF_HOUR, HOUR_AND_HALF):
-            found = [i for i in level if abs(law.start[i] - t) <= reach]
+            found = [i for i in level if abs(start[i] - t) <= reach]
             if len(found) >= ENOUGH:
                 return found
             if is_carried:
                 break
-    return [i for i in rows if abs(law.start[i] - t) <= 4 * HOUR_AND_HALF] or rows
+    return [i for i in rows if abs(start[i] - t) <= 4 * HOUR_AND_HALF] or rows
 
 
 def own_law(law, past, known, new_today, c, here, before, when, today):

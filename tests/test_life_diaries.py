@@ -116,9 +116,9 @@ def test_days_that_fewer_than_k_people_have_teach_nothing(town):
     both = Visits(user[order], *(x[order] for x in rows), town.locations)
     stays = find_stays(both)
     groups = find_groups(stays, k=10, rng=rng)
-    law = learn_diaries(stays, groups, k=10, rng=rng).law
+    law = learn_diaries(stays, groups, k=10, rng=rng)
     drawn = np.concatenate([law.by_type, law.by_kind, law.by_class, law.open_type, law.open_kind])
-    assert set(drawn.tolist()) < set(range(len(law.start)))
+    assert set(drawn.tolist()) < set(range(len(law.pieces.start)))
     day = np.searchsorted(law.day_first, drawn, side="right") - 1
     people_of = {kind: set() for kind in np.unique(law.day_kind)}
     whose = _cut_stays(stays, groups, BORDER).user
@@ -160,9 +160,9 @@ def test_people_differ_in_each_kind_of_day_as_far_as_said():
 
 
 def test_pieces_are_drawn_as_the_law_says(model):
-    law, groups = model.diaries.law, model.groups
+    law, groups = model.law, model.groups
     Q, K = law.begins.shape[0], groups.K
-    n = len(law.start)
+    n = len(law.pieces.start)
     cell = np.full(n, -1)
     cell[law.by_type] = np.repeat(np.arange(len(law.type_first) - 1), np.diff(law.type_first))
     inside = cell >= 0  # the last pieces of people, cut off by the end of the file, are never drawn
@@ -172,9 +172,9 @@ def test_pieces_are_drawn_as_the_law_says(model):
     piece_off[law.by_class] = np.repeat(np.arange(len(law.class_first) - 1), np.diff(law.class_first)) // (2 * K)
     rng = np.random.default_rng(4)
     for n, i in enumerate(rng.choice(np.flatnonzero(inside), 24)):
-        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.cls, carried, law.start)]
+        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.pieces.cls, carried, law.pieces.start)]
         if n >= 12:  # a kind of such days in which nobody begins this: all such days, never the others
-            kinds = np.setdiff1d(piece_kind[piece_off == where[2]], piece_kind[law.cls == where[3]])
+            kinds = np.setdiff1d(piece_kind[piece_off == where[2]], piece_kind[law.pieces.cls == where[3]])
             where[1] = int(rng.choice(kinds)) if len(kinds) else where[1]
         among = naive_life.piece_law(law, piece_type, piece_kind, piece_off, carried, *where)
         stream = open_stream(KEY, 2, int(i))
@@ -209,7 +209,7 @@ def lived(model):
     """The law with weights of our own, and somebody with four days behind."""
     rng = np.random.default_rng(5)
     K = len(model.groups.role)
-    law = model.diaries.law._replace(
+    law = model.law._replace(
         role=np.minimum(np.arange(K), 2), new=rng.normal(-0.3, 0.3, 2 * K + kernels.NEW),
         own=np.array([0.8, 0.5, 0.6, -0.7, 0.4, 0.3]), like=rng.normal(0, 0.25, kernels.FEATURES),
     )  # fmt: skip
@@ -238,12 +238,11 @@ def test_own_places_and_new_ones_follow_as_their_law_says(lived, here, before, n
     at = here if here < len(known) else None
     wanted = naive_life.own_law(law, past, known, new_today, 2, at if at is not None else here, before, part, 4)
     found, stream = Counter(), open_stream(KEY, 4, here)
-    weight, columns = np.zeros(200), np.zeros(kernels.OWN)
     for _ in range(n):
         day = kernels.new_day(40)
         day.state[:] = 0, len(known) + len(new_today), 0
         day.new_cls[: len(new_today)] = new_today
-        found[int(kernels.draw_own(law, memory, day, 2, here, before, part, weight, columns, stream))] += 1
+        found[int(kernels.draw_own(law, memory, day, 2, here, before, part, stream))] += 1
     assert set(found) <= set(wanted)
     for x, p in wanted.items():
         assert abs(found[x] / n - p) <= naive_life.tolerance(p, n)
@@ -265,8 +264,8 @@ def test_a_day_is_chosen_as_its_law_says(lived, off):
     for day, diary in zip(days, diaries, strict=True):
         write_day(day, diary, memory)
     wanted, n = naive_life.day_law(law, LIVED, off, diaries, 5, TASTES), 8_000
-    stream, features, shares = open_stream(KEY, 5, off), np.zeros(kernels.FEATURES), np.zeros(len(days))
-    found = Counter(kernels.choose_day(law, memory, off, TASTES, days, features, shares, stream) for _ in range(n))
+    stream = open_stream(KEY, 5, off)
+    found = Counter(kernels.choose_day(law, memory, off, TASTES, days, stream) for _ in range(n))
     for a, p in enumerate(wanted):
         assert abs(found[a] / n - p) <= naive_life.tolerance(p, n)
 
@@ -511,7 +510,7 @@ def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
     draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), np.zeros(2, np.int64), KEY)
     assert np.array_equal(ground.weight, before)
     mine = where.mine[where.mine_first[3] : where.mine_first[4]]
-    left = where.mine_left[where.mine_first[3] : where.mine_first[4]]
+    left = where.left[where.mine_first[3] : where.mine_first[4]]
     assert ((left > 0) & (left < 1 + 1e-9)).all()  # 1 where noise hides the seed: fewer than nobody were counted
     assert (left < 0.999).mean() > 0.5
     places = set(ground.place[mine])

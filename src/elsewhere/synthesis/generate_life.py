@@ -25,9 +25,10 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.scale import map_over
 from elsewhere.synthesis import _life_kernels as kernels
-from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
+from elsewhere.synthesis._diary_kernels import Law
+from elsewhere.synthesis._way_kernels import Passages
 from elsewhere.synthesis.choose import Choice, learn_choice, portray
-from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
+from elsewhere.synthesis.diaries import learn_diaries
 from elsewhere.synthesis.groups import (
     ARRIVES,
     HOUR,
@@ -42,13 +43,12 @@ from elsewhere.synthesis.groups import (
     profiles,
     weekend_of,
 )
-from elsewhere.synthesis.mapping import SWEEPS, Where, learn_mapping
+from elsewhere.synthesis.mapping import learn_mapping
 from elsewhere.synthesis.ways import learn_ways
 
 BLOCK = 64  # lives drawn by one call
 MOST_ATTEMPTS = 12
 CHOICES, PORTRAYED = 4, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
-MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED, MOST_COMPARED = 300, 10_000  # alternates that a fake is compared with at first, and if too few are found
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
@@ -91,10 +91,9 @@ class LifeModel:
 
     stays: Stays = field(repr=False)
     groups: Groups = field(repr=False)
-    diaries: Diaries = field(repr=False)
-    where: Where = field(repr=False)
+    law: Law = field(repr=False)
+    where: kernels.Where = field(repr=False)
     ways: Passages = field(repr=False)
-    most_own: int  # own places of a life at most
     choice: Choice | None = None  # of several lives, where records are few
 
 
@@ -129,11 +128,10 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     """Learn types, the law of diaries, the mapping and the ways from these people."""
     stays = find_stays(seeds)
     groups = find_groups(stays, k=k, rng=rng)
-    diaries = learn_diaries(stays, groups, k=k, rng=rng)
+    law = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
     ways = learn_ways(stays, groups, where.ground, where.passed, rng)
-    most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
-    model = LifeModel(stays, groups, diaries, where, ways, most_own)
+    model = LifeModel(stays, groups, law, where, ways)
     if not stays.events or not seeds.locations.has_coordinates:
         return model
     numbers, key = np.arange(PORTRAYED), rng.integers(0, 2**63, 2).astype(np.uint64)
@@ -407,24 +405,16 @@ def draw_lives(
     model: LifeModel, seeds: Ints, points: Floats, numbers: Ints, attempts: Ints, key: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], ...]:
     """Draw a life per seed: life, start, end, place, class of every record; first rows; which are good."""
-    d, where = model.diaries, model.where
-    rows = np.concatenate([np.arange(where.mine_first[s], where.mine_first[s + 1]) for s in seeds])
-    mine_first = np.append(0, np.cumsum(np.diff(where.mine_first)[seeds]))
-    most_day = min(2 * d.longest + 8, MOST_PIECES)
-    days = int((d.last_day[seeds] - d.first_day[seeds] + 1).sum())
-    room = 64 + days * (d.longest + 4) * 3 + most_day * (MOST_PASSES + 1)
+    law, ground = model.law, model.where.ground
     # the kernel leaves a seed's own contribution out by changing weights for a moment: on a copy, for threads
-    ground = where.ground._replace(weight=where.ground.weight.copy())
+    where = model.where._replace(ground=ground._replace(weight=ground.weight.copy()))
+    room = 1_000 + 2 * law.most_day * int((law.last_day - law.first_day + 1)[seeds].sum())
     while True:
-        columns = [np.zeros(room, dtype=np.int64) for _ in range(5)]
+        rows = kernels.Rows(*(np.zeros(room, dtype=np.int64) for _ in range(5)))
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
-        n = kernels.draw_lives(
-            d.law, ground, model.ways, d.habits[model.groups.type_of[seeds]], d.mix, d.spread, d.tastes, points,
-            d.first_day[seeds], d.last_day[seeds], d.lo, d.hi, d.border, attempts, numbers, key, TRIES, SWEEPS,
-            where.mine[rows], where.mine_left[rows], mine_first, model.most_own, most_day, *columns, first, good,
-        )  # fmt: skip
+        n = kernels.draw_lives(law, where, model.ways, seeds, points, attempts, numbers, key, rows, first, good)
         if n >= 0:
-            return (*(column[:n] for column in columns), first, good)
+            return (*(column[:n] for column in rows), first, good)
         room *= 2
 
 

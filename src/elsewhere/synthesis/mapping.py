@@ -13,7 +13,6 @@ again with the factors so far, and each factor grows by how much rarer its bin i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,24 +29,12 @@ PLACES = 9  # of a square
 END = 0.5  # people for whom a place stands that nobody passes: it may only be an end of ways
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
-SWEEPS = 4
 RAKED = 8_000  # own places that are drawn again, with those of the same people
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
 QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 1.0)  # of distances, between which bins lie; the last is beyond
 RAREST = 6.0  # largest ln factor
-
-
-@dataclass(frozen=True, eq=False)
-class Where:
-    """What places are to people: the ground that lives are placed on."""
-
-    ground: kernels.Ground = field(repr=False)
-    passed: Floats = field(repr=False)  # (R,) people expected to pass each published place, END where nobody does
-    mine: Ints = field(repr=False)  # candidates of each person's own places, and what is left of them without it
-    mine_left: Floats = field(repr=False)
-    mine_first: Ints = field(repr=False)  # (people + 1,)
 
 
 class Weights(NamedTuple):
@@ -74,7 +61,7 @@ def noisy(count: Floats, rng: np.random.Generator) -> Floats:
     return np.where(out >= LEAST, out, 0.0)
 
 
-def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.random.Generator) -> Where:
+def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.random.Generator) -> kernels.Where:
     """Learn where people live their classes, and how far apart."""
     R, K = len(locations), groups.K
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
@@ -120,7 +107,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     first_of = np.searchsorted(stays.use_user[some], np.arange(stays.people + 1))
-    return Where(ground, passed, back[at[some]], left[at[some]], first_of)
+    return kernels.Where(ground, passed, back[at[some]], left[at[some]], first_of)
 
 
 def find_ties(stays: Stays, groups: Groups) -> Ties:
