@@ -37,13 +37,6 @@ QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 1.0)  # of distances, be
 RAREST = 6.0  # largest ln factor
 
 
-class Weights(NamedTuple):
-    """People expected to use each candidate, and if one less had been seen."""
-
-    people: Floats
-    less: Floats
-
-
 class Ties(NamedTuple):
     """Own places that follow each other: usages `a` and `b`, and how soon at best each of a person's followed each."""
 
@@ -68,13 +61,13 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     places, flat = open_places(stays, R, rng), None if not locations.has_coordinates else xy
     own = groups.use_class * R + stays.use_place
     cell = open_cells(own, places, K, R)
-    weights = learn_weights(own, cell, flat, R, rng)
-    weight, left = weights.people, weights.less / weights.people
+    weight, less = learn_weights(own, cell, flat, R, rng)
+    left = less / weight
     passes, passed = np.unique((stays.user * R + stays.place)[stays.usage < 0]) % R, np.zeros(R)
     ways, many = np.intersect1d(passes, places), len(np.unique(stays.user[stays.usage < 0]))
     passed[places] = END
     if len(ways) and noisy(np.array([many]), rng)[0]:
-        passed[ways] = learn_weights(passes, ways, flat, R, rng).people
+        passed[ways] = learn_weights(passes, ways, flat, R, rng)[0]
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
 
@@ -142,8 +135,12 @@ def open_cells(own: Ints, places: Ints, K: int, R: int) -> Ints:
     return np.sort(np.concatenate([cell, (missing[:, None] * R + places).ravel()]))
 
 
-def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator) -> Weights:
-    """Return how many people are expected to use each candidate, from noisy counts of people, coarse to fine."""
+def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """
+    Return how many people are expected to use each candidate, and if one less had been seen.
+
+    From noisy counts of people, coarse to fine.
+    """
     cls, place = cell // R, cell % R
     K = int(cls.max()) + 1
     mean: Floats = np.bincount(use // R, minlength=K)[cls] / np.bincount(cls, minlength=K)[cls]
@@ -167,7 +164,7 @@ def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.rand
     spread = estimate_spread(seen, mean, cls, K)
     expected, odds = expect_people(seen, mean, spread), spread * mean
     one_less = expected - odds / (1 + odds)  # of many, where the posterior mean is linear
-    return Weights(expected, np.where(seen < MANY, expect_people(seen - 1.0, mean, spread), one_less))
+    return expected, np.where(seen < MANY, expect_people(seen - 1.0, mean, spread), one_less)
 
 
 def estimate_spread(seen: Floats, mean: Floats, cls: Ints, K: int) -> Floats:
