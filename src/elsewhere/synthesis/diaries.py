@@ -37,9 +37,9 @@ from elsewhere.synthesis.groups import (
 BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
 MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 CHOICES = 40_000  # to learn from
-SUMS = 3  # tastes for how much there is of something: strong ones make days longer; others are for shares
-# one of several diaries follows a taste about half as far as one of all would, shares less; no taste is stronger
-ON_DAYS, ON_HOURS = (2.0, 0.5), (3.5, 4.0)
+# one of TRIES diaries follows a taste about half as far as one of all diaries would, for hours less; a stronger taste
+# takes the longest of them, and makes days longer: for stays, new places, home and hours
+FOLLOWED, STRONGEST = np.repeat((2.0, 3.5), (3, 6)), np.repeat((0.5, 1.0, 0.5, 4.0), (1, 1, 1, 6))
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 WEEK = (0.7, 0.5)  # weight of kinds of day on weekdays and at weekends, where people are grouped by them
@@ -193,9 +193,8 @@ def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Float
         within = float((rest**2).mean())
         own = np.bincount(whose, rest, people) / np.maximum(days, 1)
         between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-        strong, most = ON_DAYS if j < SUMS else ON_HOURS
-        out[j] = min(strong * np.sqrt(max(between, 0.0)) / max(within, 0.02), most)
-    return out
+        out[j] = np.sqrt(max(between, 0.0)) / max(within, 0.02)
+    return np.minimum(FOLLOWED * out, STRONGEST)
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
