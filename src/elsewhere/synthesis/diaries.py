@@ -194,7 +194,7 @@ def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Float
         own = np.bincount(whose, rest, people) / np.maximum(days, 1)
         between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
         out[j] = np.sqrt(max(between, 0.0)) / max(within, 0.02)
-    return np.minimum(FOLLOWED * out, STRONGEST)
+    return np.asarray(np.minimum(FOLLOWED * out, STRONGEST))
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
