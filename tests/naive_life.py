@@ -163,20 +163,27 @@ def lengths_law(length, n, ticks):
     return {took: p / total for took, p in law.items()}
 
 
-def piece_law(law, piece_type, piece_kind, piece_off, carried, of_type, of_kind, off, c, is_carried, t):
-    """Return the pieces that the next one is drawn from, all alike: of type and kind, of the kind, of such days."""
-    start, cls = law.pieces.start, law.pieces.cls
-    rows = [i for i in range(len(start)) if cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
-    of_kinds = [i for i in rows if piece_kind[i] == of_kind]
-    of_types = [i for i in of_kinds if piece_type[i] == of_type]
-    for level in (of_types, of_kinds, rows):
+def piece_law(law, days, drawn, habit, kind, off, state, t):
+    """
+    Return the pieces that the next one is drawn from: of habit and kind, of the kind, of such days, of any day.
+
+    `drawn` lists (piece, state) of all that may be; `days` says of each piece its habit, kind and whether a weekend.
+    """
+    rows = [i for i, of in drawn if of == state]
+    of_off = [[i for i in rows if days[i][2] == o] for o in (off, 1 - off)]
+    of_kind = [i for i in of_off[0] if days[i][1] == kind]
+    of_habit = [i for i in of_kind if days[i][0] == habit]
+    for level in (of_habit, of_kind, of_off[0]):
         for reach in (HALF_HOUR, HOUR_AND_HALF):
-            found = [i for i in level if abs(start[i] - t) <= reach]
+            found = [i for i in level if t < 0 or abs(law.pieces.start[i] - t) <= reach]
             if len(found) >= ENOUGH:
                 return found
-            if is_carried:
-                break
-    return [i for i in rows if abs(start[i] - t) <= 4 * HOUR_AND_HALF] or rows
+    for level in of_off:
+        for reach in (4 * HOUR_AND_HALF, 24 * 3_600):
+            found = [i for i in level if t < 0 or abs(law.pieces.start[i] - t) <= reach]
+            if found:
+                return found
+    raise AssertionError
 
 
 def own_law(law, past, known, new_today, c, here, before, when, today):

@@ -15,9 +15,7 @@ from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis import _life_kernels as life_kernels
 from elsewhere.synthesis.diaries import (
-    BORDER,
     LEAN,
-    _cut_stays,
     _find_habits,
     _learn_phases,
     _learn_spread,
@@ -117,13 +115,12 @@ def test_days_that_fewer_than_k_people_have_teach_nothing(town):
     stays = find_stays(both)
     groups = find_groups(stays, k=10, rng=rng)
     law = learn_diaries(stays, groups, k=10, rng=rng)
-    drawn = np.concatenate([law.by_type, law.by_kind, law.by_class, law.open_type, law.open_kind])
+    kind = of_days(law)[1]
+    drawn = np.unique(law.order)
     assert set(drawn.tolist()) < set(range(len(law.pieces.start)))
-    day = np.searchsorted(law.day_first, drawn, side="right") - 1
-    people_of = {kind: set() for kind in np.unique(law.day_kind)}
-    whose = _cut_stays(stays, groups, BORDER).user
-    for i, d in zip(drawn, day, strict=True):
-        people_of[law.day_kind[d]].add(whose[i])
+    people_of = {k: set() for k in range(len(law.begins))}
+    for i in drawn:
+        people_of[kind[i]].add(law.pieces.user[i])
     assert min(len(x) for x in people_of.values() if x) >= 10
 
 
@@ -159,24 +156,29 @@ def test_people_differ_in_each_kind_of_day_as_far_as_said():
     assert rate.var() == pytest.approx(0.3 / 2, rel=0.2)  # a gamma law of mean m and shape m s: m / s
 
 
+def of_days(law):
+    """Habit, kind and weekend or not of the day of each piece that may be drawn, -1 of others; and all their states."""
+    Q, states, T = len(law.begins), 2 * len(law.role) + 2, len(law.mix)
+    alike, state = np.divmod(np.repeat(np.arange(len(law.first) - 1), np.diff(law.first)), states)
+    habit, kind, off = np.full((3, len(law.pieces.start)), -1)
+    by_habit, by_off = alike < T * Q, alike >= T * Q + Q
+    habit[law.order[by_habit]], kind[law.order[by_habit]] = np.divmod(alike[by_habit], Q)
+    off[law.order[by_off]] = alike[by_off] - T * Q - Q
+    return habit, kind, off, list(zip(law.order[by_habit].tolist(), state[by_habit].tolist(), strict=True))
+
+
 def test_pieces_are_drawn_as_the_law_says(model):
-    law, groups = model.law, model.groups
-    Q, K = law.begins.shape[0], groups.K
-    n = len(law.pieces.start)
-    cell = np.full(n, -1)
-    cell[law.by_type] = np.repeat(np.arange(len(law.type_first) - 1), np.diff(law.type_first))
-    inside = cell >= 0  # the last pieces of people, cut off by the end of the file, are never drawn
-    carried = np.where(inside, cell % 2, -1)
-    piece_kind, piece_type = cell // (2 * K) % Q, cell // (2 * K * Q)
-    piece_off = np.full(n, -1)
-    piece_off[law.by_class] = np.repeat(np.arange(len(law.class_first) - 1), np.diff(law.class_first)) // (2 * K)
+    law = model.law
+    habit, kind, off, drawn = of_days(law)
+    days = np.column_stack([habit, kind, off])
     rng = np.random.default_rng(4)
-    for n, i in enumerate(rng.choice(np.flatnonzero(inside), 24)):
-        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.pieces.cls, carried, law.pieces.start)]
-        if n >= 12:  # a kind of such days in which nobody begins this: all such days, never the others
-            kinds = np.setdiff1d(piece_kind[piece_off == where[2]], piece_kind[law.pieces.cls == where[3]])
+    for n, j in enumerate(rng.choice(len(drawn), 36)):
+        i, state = drawn[j]
+        where = [*days[i].tolist(), state, -1 if state % 2 or state == 2 * len(law.role) else int(law.pieces.start[i])]
+        if 12 <= n < 24:  # a kind of such days in which nobody begins this: all such days
+            kinds = np.setdiff1d(kind[off == where[2]], kind[[p for p, of in drawn if of == state]])
             where[1] = int(rng.choice(kinds)) if len(kinds) else where[1]
-        among = naive_life.piece_law(law, piece_type, piece_kind, piece_off, carried, *where)
+        among = naive_life.piece_law(law, days, drawn, *where)
         stream = open_stream(KEY, 2, int(i))
         found = Counter(int(kernels.draw_piece(law, *where, stream)) for _ in range(3_000))
         assert set(found) <= set(among)

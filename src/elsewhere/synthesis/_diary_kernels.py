@@ -53,21 +53,10 @@ class Law(NamedTuple):
     """
 
     pieces: Pieces
-    by_type: NDArray[np.int64]  # pieces sorted by ((type, kind, class), carried), start
-    type_first: NDArray[np.int64]
-    by_kind: NDArray[np.int64]
-    kind_first: NDArray[np.int64]
-    by_class: NDArray[np.int64]
-    class_first: NDArray[np.int64]
-    open_type: NDArray[np.int64]  # first pieces of days that nothing is carried into, by (type, kind)
-    open_type_first: NDArray[np.int64]
-    open_kind: NDArray[np.int64]
-    open_kind_first: NDArray[np.int64]
+    order: NDArray[np.int64]  # pieces by (days alike, state), start: see `draw_piece`
+    first: NDArray[np.int64]  # (cells + 1,)
     day_first: NDArray[np.int64]  # pieces of each day
-    day_kind: NDArray[np.int64]
-    days: NDArray[np.int64]  # days by (type, weekend)
-    days_first: NDArray[np.int64]
-    begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
+    begins: NDArray[np.float64]  # (Q, K + 2) share of days of a kind that begin carried in a class, or open; 1
     phases: NDArray[np.float64]  # (1 + FADES,) how much of having a record on a day follows all days, and recent ones
     habits: NDArray[np.float64]  # (types, T) people of each type with each habit
     mix: NDArray[np.float64]  # (T, 2, Q) how often days of each kind are
@@ -82,8 +71,8 @@ class Law(NamedTuple):
     own: NDArray[np.float64]  # (OWN,)
     like: NDArray[np.float64]  # (FEATURES,)
     border: int  # seconds after midnight at which days begin
-    lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
-    hi: int
+    lo: int  # second of the first day at which most people begin to be seen, -1 where they differ
+    hi: int  # second of the last day at which people end to be seen
     most_own: int  # own places of a life, and pieces of a day
     most_day: int
     grain: int
@@ -189,39 +178,21 @@ def _window(start, order, lo, hi, t, reach):
 
 
 @njit
-def draw_piece(law, habit, kind, off, c, carried, t, stream):
-    """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of such a day."""
-    K, Q = len(law.role), len(law.begins)
-    orders = (law.by_type, law.by_kind, law.by_class)
-    firsts = (law.type_first, law.kind_first, law.class_first)
-    rows = ((habit * Q + kind) * K + c, kind * K + c, off * K + c)
-    for level in range(3):
-        order, cell = orders[level], rows[level] * 2 + carried
-        lo, hi = firsts[level][cell], firsts[level][cell + 1]
-        for reach in (NEAR, FAR):
-            a, b = _window(law.pieces.start, order, lo, hi, t, reach)
-            if b - a >= ENOUGH:
-                return order[a + int(uniform(stream) * (b - a))]
-            if carried:
-                break
-    if lo == hi:  # never on such a day
-        cell = ((1 - off) * K + c) * 2 + carried
-        lo, hi = law.class_first[cell], law.class_first[cell + 1]
-    a, b = _window(law.pieces.start, order, lo, hi, t, 4 * FAR)
-    if a == b:
-        a, b = lo, hi
-    return order[a + int(uniform(stream) * (b - a))] if b > a else -1
+def draw_piece(law, habit, kind, off, state, t, stream):
+    """
+    Draw a piece that begins at about t (-1: whenever): of this habit and kind of day, else of this kind, of such a day.
 
-
-@njit
-def draw_opening(law, habit, kind, stream):
-    """Draw the first piece of a day that nothing is carried into, -1 where there is none."""
-    cell = habit * len(law.begins) + kind
-    a, b = law.open_type_first[cell], law.open_type_first[cell + 1]
-    if b - a >= ENOUGH:
-        return law.open_type[a + int(uniform(stream) * (b - a))]
-    a, b = law.open_kind_first[kind], law.open_kind_first[kind + 1]
-    return law.open_kind[a + int(uniform(stream) * (b - a))] if b > a else -1
+    States are 2 c for class c, 2 c + 1 where it is carried over, 2 K for the opening of a day, 2 K + 1 for what
+    somebody does when first seen. Returns -1 where no day has such a piece.
+    """
+    Q, states, T = len(law.begins), 2 * len(law.role) + 2, len(law.mix)
+    for level, alike in enumerate((habit * Q + kind, T * Q + kind, T * Q + Q + off, T * Q + Q + 1 - off)):
+        lo, hi = law.first[alike * states + state], law.first[alike * states + state + 1]
+        for reach in (NEAR, FAR, 4 * FAR, DAY) if level > 1 else (NEAR, FAR, FAR, FAR):
+            a, b = _window(law.pieces.start, law.order, lo, hi, t, reach) if t >= 0 else (lo, hi)
+            if b - a >= (ENOUGH if reach <= FAR else 1):
+                return law.order[a + int(uniform(stream) * (b - a))]
+    return -1
 
 
 @njit
@@ -313,21 +284,23 @@ def wobble(length, grain, stream):
 
 
 @njit
-def draw_day(law, memory, habit, kind, off, here, before, first_piece, lo, hi, stream, day):
-    """Draw one diary into `day`, between seconds `lo` and `hi`: at place `here`, carried over, or by an opening."""
+def draw_day(law, memory, habit, kind, off, here, before, lo, hi, stream, day):
+    """Draw one diary into `day`: carried over at place `here`, begun before second `lo`, or open (-1); until `hi`."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
-    pieces = law.pieces
-    q, grain, most, way, opens = 0, law.grain, len(day.own) - 1, 0, here < 0 and first_piece < 0
+    pieces, opens = law.pieces, here < 0 and lo < 0
+    q, grain, most, way, t = 0, law.grain, len(day.own) - 1, 0, max(lo, 0)
     if here >= 0:
-        c, t, x = memory.cls[here], lo, here
-        p = draw_piece(law, habit, kind, off, c, 1, 0, stream)
+        c, x = memory.cls[here], here
+        p = draw_piece(law, habit, kind, off, 2 * c + 1, -1, stream)
         if p < 0:
-            p = draw_piece(law, habit, kind, off, c, 0, 0, stream)
+            p = draw_piece(law, habit, kind, off, 2 * c, 0, stream)
     else:
-        p = first_piece if first_piece >= 0 else draw_opening(law, habit, kind, stream)
+        opening = 2 * len(law.role) + (0 if opens else 1)
+        p = draw_piece(law, habit, kind, off, opening, -1, stream) if kind > 0 else -1  # kind 0 has no records
         if p >= 0:
             c = pieces.cls[p]
-            t = lo if first_piece >= 0 else max(lo, rounded(pieces.start[p] + wobble(3600, grain, stream), grain))
+            if opens:
+                t = max(rounded(pieces.start[p] + wobble(3600, grain, stream), grain), 0)
             t = min(t, DAY - grain)
             x = draw_own(law, memory, day, c, -1, before, part_of(t, off), stream)
     while p >= 0 and q < most:
@@ -362,7 +335,7 @@ def draw_day(law, memory, habit, kind, off, here, before, first_piece, lo, hi, s
             c = pieces.after[p]
             to = draw_own(law, memory, day, c, x, before, part_of(t, off), stream)
             before, x = x, to
-        p = draw_piece(law, habit, kind, off, c, 0, t, stream)
+        p = draw_piece(law, habit, kind, off, 2 * c, t, stream)
     day.state[0] = q
     fill_slots(day)
 
@@ -534,7 +507,7 @@ def replay(law, people, offset, habit_of, kind, off, own, share, key, rows):
                 like = rows.like[rows.size[2]]
                 day_features(law, memory, off[d], real, like[0])
                 for j in range(1, len(like)):
-                    draw_day(law, memory, habit_of[i], kind[d], off[d], here, before, -1, 0, DAY, stream, other)
+                    draw_day(law, memory, habit_of[i], kind[d], off[d], here, before, -1, DAY, stream, other)
                     day_features(law, memory, off[d], other, like[j])
                 rows.size[2] += 1
             remember_day(law, memory, off[d], real)
@@ -547,7 +520,7 @@ def replay(law, people, offset, habit_of, kind, off, own, share, key, rows):
 
 @njit
 def draw_kind(law, mix, recent, state, inner, stream):
-    """Draw the kind of a day that begins in class `state` (K: open); of days within a span, whether it has a record."""
+    """Draw the kind of a day that begins in class `state` (K: open, K + 1: before it is seen)."""
     shares = np.empty(len(mix))
     likely_kinds(mix, law.phases, recent, shares)
     if not inner:  # a span begins and ends with a record, whatever the phase
@@ -561,27 +534,11 @@ def draw_kind(law, mix, recent, state, inner, stream):
 
 
 @njit
-def draw_first(law, habit, off, lo, stream):
-    """Return the piece of a day of this habit in which somebody is seen at second `lo`, and the kind of day."""
-    cell, kind = habit * 2 + off, 0
-    a, b = law.days_first[cell], law.days_first[cell + 1]
-    for _ in range(40 if b > a else 0):
-        donor = law.days[a + int(uniform(stream) * (b - a))]
-        kind = law.day_kind[donor]
-        for p in range(law.day_first[donor], law.day_first[donor + 1]):
-            if law.pieces.start[p] <= lo < law.pieces.end[p]:
-                return p, kind
-    return -1, kind
-
-
-@njit
-def append_day(day, border, limit, until, here, diary):
+def append_day(day, border, limit, here, diary):
     """Write the pieces of a day that begins at second `border` behind a diary, up to second `limit` of it."""
     n, own, end = diary.state[0], diary.own, diary.end
     for q in range(day.state[0]):
         s, e = day.start[q], min(day.end[q], limit)
-        if s >= until:
-            break
         if s >= limit:
             if day.way[q] == 1 and n > 0:  # who would still be on the way does not leave
                 end[n - 1] = border + limit
@@ -609,24 +566,16 @@ def draw_diary(law, habit, mix, tastes, off, memory, days, stream, diary):
     open_phases(recent, mix[off[0], 0])
     diary.state[0] = 0
     for d in range(D):
-        first_piece, begin, limit, until = -1, 0, DAY, DAY
-        inner = 0 < d < D - 1
-        if d == D - 1:
-            limit, until = (law.hi, DAY) if law.hi >= 0 else (DAY, DAY - law.border)
-        if d == 0 and law.lo >= 0:
-            begin = law.lo
-            first_piece, kind = draw_first(law, habit, off[0], begin, stream)
-        if first_piece < 0:
-            kind = draw_kind(law, mix[off[d]], recent, memory.cls[here] if here >= 0 else len(law.role), inner, stream)
+        inner, begin, limit = 0 < d < D - 1, law.lo if d == 0 else -1, law.hi if d == D - 1 else DAY
+        state = memory.cls[here] if here >= 0 else len(law.role) + (0 if begin < 0 else 1)
+        kind = draw_kind(law, mix[off[d]], recent, state, inner, stream)
         if inner:
             fade(recent, 1.0 if kind == 0 else 0.0)
         for a in range(len(days)):
-            draw_day(
-                law, memory, habit, kind, off[d], here, before, first_piece, begin, limit, stream, days[a]
-            )  # fmt: skip
+            draw_day(law, memory, habit, kind, off[d], here, before, begin, limit, stream, days[a])
         day = days[choose_day(law, memory, off[d], tastes, days, stream)]
         remember_day(law, memory, off[d], day)
-        append_day(day, d * DAY, limit, until, here, diary)
+        append_day(day, d * DAY, limit, here, diary)
         m = day.state[0]
         if m > 1:
             before = day.own[m - 2]

@@ -468,7 +468,7 @@ def draw_lives(law, where, w, seeds, points, attempts, numbers, key, rows, first
         routes[:owned, :owned], used[0] = -1, 0
         for j in range(owned):
             shut[sigma[j]] |= w.blocks[memory.cls[j]]
-        latest = base + (len(date) - 1) * DAY + (law.hi if law.hi >= 0 else DAY - law.border)
+        latest = base + (len(date) - 1) * DAY + law.hi
         n = write_life(
             law, where.ground.xy, w, diary, m, sigma, base, latest, routes, pool, used, shut, took, bridge, stream, n,
             rows,

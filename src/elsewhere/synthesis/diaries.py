@@ -117,16 +117,13 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     told = ~early & ~rare
     np.add.at(begins, (kind[told], state[told]), 1.0)
     begins = begins / np.maximum(begins.sum(1, keepdims=True), 1) + SPARE * begins.sum(0) / max(begins.sum(), 1)
-
-    def sort_by(cell: Ints, cells: int, rows: Ints) -> tuple[Ints, Ints]:
-        order = rows[np.lexsort((s[rows] if len(cell) == len(s) else rows, cell[rows]))]
-        return order, np.searchsorted(cell[order], np.arange(cells + 1))
-
-    piece_kind, piece_type = kind[at], type_of[piece_user]
-    cell = ((piece_type * Q + piece_kind) * K + piece_cls) * 2 + carried
+    begins = np.column_stack([begins, np.ones(Q)])
     # how long the first stay of a day has lasted is not known where records are trips
     whole = np.flatnonzero((s < e) | (np.arange(len(s)) != day_first[at])) if not stays.events else np.arange(len(s))
-    whole, heads, full = whole[~rare[at[whole]]], head[(carried[head] == 0) & told[full]], full[~rare[full]]
+    seen = np.flatnonzero((s <= lo) & (lo < np.maximum(e, s + 1)) & ~rare[at])
+    whole, heads = whole[~rare[at[whole]]], head[(carried[head] == 0) & told[full]]
+    drawn = [(whole, (2 * piece_cls + carried)[whole]), (heads, 2 * K), (seen, 2 * K + 1)]
+    alike = [type_of[piece_user] * Q + kind[at], T * Q + kind[at], T * Q + Q + off[at]]
     of_days = _tasted(pieces.usage, (role[piece_cls] == kernels.HOME) * (e - s), s, at, len(kind), stays.events)
     tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
     if lo < 0:  # who is first seen in the small hours is seen on that date
@@ -136,16 +133,25 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     np.add.at(habits, (groups.type_of, type_of), 1.0)
     law = kernels.Law(
         pieces._replace(end=e, over=over),
-        *sort_by(cell, T * Q * K * 2, whole), *sort_by(cell % (Q * K * 2), Q * K * 2, whole),
-        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
-        *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
-        day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
+        *_sort_pieces(s, drawn, alike, 2 * K + 2, T * Q + Q + 2), day_first,
         begins, phases, habits, mix, spread, tastes, groups.type_of, first_day, last_day, role,
         (groups.ways & LEAVES) // LEAVES, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN),
-        np.zeros(kernels.FEATURES), border, lo, hi, min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16),
+        np.zeros(kernels.FEATURES), border, lo, hi if hi >= 0 else DAY - border,
+        min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16),
         min(2 * int(np.diff(day_first).max(initial=1)) + 8, MOST_PIECES), stays.grain,
     )  # fmt: skip
     return _learn_choices(law, offset, type_of, kind, off, rng)
+
+
+def _sort_pieces(
+    start: Ints, drawn: list[tuple[Ints, Ints | int]], alike: list[Ints], states: int, days: int
+) -> tuple[Ints, Ints]:
+    """Return the rows `drawn`, each with its state, by days alike, state and start; and where each of these begins."""
+    rows = np.concatenate([row for row, _ in drawn])
+    state = np.concatenate([np.broadcast_to(of, len(row)) for row, of in drawn])
+    cell = np.concatenate([of[rows] * states + state for of in alike])
+    order = np.lexsort((np.tile(start[rows], len(alike)), cell))
+    return np.tile(rows, len(alike))[order], np.searchsorted(cell[order], np.arange(days * states + 1))
 
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
