@@ -8,7 +8,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
 from elsewhere.synthesis.generate_life import number_trips, usual_times
-from elsewhere.synthesis.groups import ARRIVES, LEAVES
+from elsewhere.synthesis.groups import ARRIVES, LEAVES, find_trips
 
 HOUR = 3_600
 
@@ -198,6 +198,22 @@ def test_trips_between_classes_are_those_of_their_definition():
         life += [person] * 12
         cls += classes.tolist()
     assert number_trips(np.array(life), np.array(cls), ways).tolist() == wanted
+
+
+def test_trips_begin_and_end_where_their_definition_says():
+    rng, user, trip = np.random.default_rng(5), [], []
+    for person in range(40):  # the first trip of one has the number of the last trip of another
+        for run in range(int(rng.integers(1, 5))):
+            many = int(rng.integers(1, 4))
+            user += [person] * many
+            trip += [-1 if rng.random() < 0.3 else 3 * person + run] * many
+    when = np.arange(len(user)) * HOUR
+    visits = Visits(user, when, when, np.zeros(len(user), dtype=int), Locations(n=1), trip=trip)
+    rows = list(zip(user, trip, strict=True))
+    begins, ends = find_trips(visits)
+    assert begins.tolist() == [row[1] >= 0 and row not in rows[:i] for i, row in enumerate(rows)]
+    assert ends.tolist() == [row[1] >= 0 and row not in rows[i + 1 :] for i, row in enumerate(rows)]
+    assert not np.any(find_trips(visits.replace(trip=None)))
 
 
 def test_trips_take_as_long_as_others_as_far(town):
