@@ -463,6 +463,7 @@ def test_figures_are_shares_within_their_intervals():
         found = audit(seeds, holdout, fakes, links, attacks=attacks, rng=rng)
         for rate in (getattr(f, name) for f in found.findings for name in ("main", "control", "null", "fresh")):
             assert rate is None or 0 <= rate.low <= rate.value <= rate.high <= 1
+        assert (found["A3"].main.low > 0.5) == (fakes is seeds)
 
 
 def test_wrong_links_do_not_hide_copies_nor_what_the_scores_say():
