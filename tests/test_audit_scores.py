@@ -10,10 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import ndtri
+from scipy.stats import binomtest
 
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Locations, Visits
-from elsewhere.evaluation import attack_base, attack_copies, attack_linkage, attack_membership, attack_realism
+from elsewhere.evaluation import (
+    attack_base,
+    attack_copies,
+    attack_linkage,
+    attack_membership,
+    attack_noise,
+    attack_realism,
+)
 from elsewhere.evaluation.attack_base import (
     Clock,
     Link,
@@ -408,6 +417,7 @@ def test_weeks_are_folded_into_one_and_places_off_the_map_left_out():
 def test_whole_days_equal_their_slow_twin(seed):
     rng = np.random.default_rng(seed)
     rows = rng.integers(-1, rng.integers(1, 4), (3, 21))
+    rows[1, 6:12] = rows[0, :6]  # the same day on another date
     days = Clock(240, 0, 0, np.arange(21) * 14_400)  # three days of six slots, and half of one
     found = attack_copies.whole_days(Lives(rows, Locations(n=3), days))
     wanted = naive.whole_days(rows.tolist(), 6, attack_copies.FEWEST_MOVES)
@@ -488,6 +498,33 @@ def test_two_files_show_that_many_fakes_point_at_one_person(copies, passed):
     assert found.main.value >= copies / 100
 
 
+@pytest.mark.parametrize(("p", "learnt"), [(0.001, True), (0.1, False)])
+def test_the_best_of_several_scores_shows_something_where_exchanges_say_so(p, learnt):
+    case, _, _ = make_case(*np.zeros((3, 4, 6), dtype=int), None, rng=np.random.default_rng(1))
+    found = attack_base._without_links(case, attack_base.Nearer(Rate(0.6, 0.55, 0.65), p, "moves"), "all")
+
+    assert (found.passed, found.learnt) == (not learnt, learnt)
+
+
+def test_places_that_the_seeds_do_not_know_are_of_no_class():
+    rows = np.arange(12).reshape(3, 4) % 3
+    seeds, fakes = (Traces(rows, Locations(n=3, ids=list(ids))).visits() for ids in ("abc", "abd"))
+    case, _, _ = make_case(seeds, None, fakes, None, classes=[0, 1, 0], rng=np.random.default_rng(1))
+
+    assert case.label.tolist() == [0, 1, 0, -1]
+
+
+def test_bounds_of_the_noise_are_those_of_exact_binomial_intervals():
+    more, less, n, m = np.array([30, 50, 60, 60]), np.array([10, 0, 60, 5]), 60, 80
+    found = attack_noise.bounds_of_mu((more, less), (n, m))
+    for i, (k, j) in enumerate(zip(more.tolist(), less.tolist(), strict=True)):
+        p, q = (binomtest(x, of).proportion_ci(attack_base.LEVEL) for x, of in ((k, n), (j, m)))
+        pairs = (k / n, j / m), (p.low, q.high), (p.high, q.low)
+        with np.errstate(invalid="ignore"):
+            wanted = [np.nan_to_num(ndtri(a) - ndtri(b)).clip(0, attack_noise.LARGEST_MU) for a, b in pairs]
+        assert found[i] == pytest.approx(wanted)
+
+
 def test_walks_are_seen_where_fakes_are():
     rng = np.random.default_rng(2)
     seeds, fakes = rng.integers(0, 3, (9, 8)), rng.integers(-1, 3, (20, 8))
@@ -498,8 +535,8 @@ def test_walks_are_seen_where_fakes_are():
 
 def test_real_people_are_told_from_fakes_by_two_halves_that_share_nobody(monkeypatch):
     rng, halves, told = np.random.default_rng(3), [], attack_realism.tell_apart
-    at_home = np.tile(np.arange(24)[:, None], 10)  # real people stay where they are, fakes never do
-    fakes = np.where(np.arange(10) % 2, 24, at_home[:12])
+    at_home = np.tile(np.arange(24)[:, None], 10)  # real people stay where they are, half of the fakes never do
+    fakes = np.where((np.arange(10) % 2) & (np.arange(12)[:, None] < 6), 24, at_home[:12])
     case, _, _ = make_case(at_home[12:], at_home[:12], fakes, None, rng=rng)
 
     def spied(real, *rest):
@@ -507,13 +544,25 @@ def test_real_people_are_told_from_fakes_by_two_halves_that_share_nobody(monkeyp
         return told(real, *rest)
 
     monkeypatch.setattr(attack_realism, "tell_apart", spied)
-    found = attack_realism.real_or_fake(case).details
+    found = attack_realism.real_or_fake(case)
     for one, other in halves:
         assert len(one) == len(other) == 6
         assert not one & other
         assert len(one | other) == 12
-    assert found["single"]["moves_per_day"] == 1.0
-    assert found["mean_fake"]["moves_per_day"] == pytest.approx(9)
+    assert found.details["single"]["moves_per_day"] == 0.75
+    assert found.details["mean_fake"]["moves_per_day"] == pytest.approx(4.5)
+    assert found.worst_decile > 0.95 > found.main.value  # those who never stay
+
+
+@pytest.mark.parametrize(("goal", "back", "on"), [(0, 1, 0), (2, 0, 1), (3, 0, 0)])
+def test_turns_are_described_by_hand(goal, back, on):
+    where = Locations(xy=np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0]]))
+    hours = np.array([0, 8, 9, 17]) * 3600 + 4 * DAY
+    life = Visits([0] * 3, hours[:-1], hours[1:], [0, 1, goal], where)
+    found = attack_realism.describe_lives(life, life, Plan(where))
+
+    assert (found["turned_back"][0], found["straight_on"][0], found["back_at_once"][0]) == (back, on, back)
+    assert found["turn"][0] == pytest.approx(on - back)
 
 
 def test_a_day_is_described_by_hand():
