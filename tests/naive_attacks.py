@@ -43,7 +43,7 @@ def reidentified(fake, users, unseen=1e-8):
         score = 0.0
         for step in itertools.pairwise(fake):
             score += math.log(p.get(step, unseen))
-        if score > best:
+        if score > best + 1e-9:  # sums of the same numbers in another order are a tie
             best, name = score, u
     return name
 
