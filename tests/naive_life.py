@@ -184,17 +184,18 @@ def lengths_law(length, n, ticks):
 
 def piece_law(law, piece_type, piece_kind, piece_off, carried, of_type, of_kind, off, c, is_carried, t):
     """Return the pieces that the next one is drawn from, all alike: of type and kind, of the kind, of such days."""
-    rows = [i for i in range(len(law.start)) if law.cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
+    start, cls = law.pieces.start, law.pieces.cls
+    rows = [i for i in range(len(start)) if cls[i] == c and carried[i] == is_carried and piece_off[i] == off]
     of_kinds = [i for i in rows if piece_kind[i] == of_kind]
     of_types = [i for i in of_kinds if piece_type[i] == of_type]
     for level in (of_types, of_kinds, rows):
         for reach in (HALF_HOUR, HOUR_AND_HALF):
-            found = [i for i in level if abs(law.start[i] - t) <= reach]
+            found = [i for i in level if abs(start[i] - t) <= reach]
             if len(found) >= ENOUGH:
                 return found
             if is_carried:
                 break
-    return [i for i in rows if abs(law.start[i] - t) <= 4 * HOUR_AND_HALF] or rows
+    return [i for i in rows if abs(start[i] - t) <= 4 * HOUR_AND_HALF] or rows
 
 
 def own_law(law, past, known, new_today, c, here, before, when, today):
@@ -275,7 +276,9 @@ def day_law(law, earlier, off, diaries, known, tastes):
         new = len({x for x in places if x >= known})
         features = [mean, max(like, default=0.0), like[0] if like else 0.0, mean**2, n, n * n / 10, new]
         features += [len(set(places)), home, home**2, brief, len(at_home)]
-        taste = tastes[0] * n + tastes[1] * new + tastes[2] * home
+        hours = [sum(start // 14_400 == watch for start, *_ in diary) / n for watch in range(6)]
+        features += hours
+        taste = sum(w * v for w, v in zip(tastes, [n, new, home, *hours], strict=True))
         scores.append(taste + sum(w * f for w, f in zip(law.like, features, strict=True)))
     total = sum(math.exp(v) for v in scores)
     return [math.exp(v) / total for v in scores]

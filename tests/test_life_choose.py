@@ -64,7 +64,7 @@ def test_lives_are_taken_by_their_odds(model):
     seeds, points, numbers = np.arange(n) % 60, np.full(n, -1.0), np.arange(n)
     sizes = []
     for j in range(CHOICES):
-        *_, first, good = draw_lives(model, seeds, points, numbers, j, KEY)
+        *_, first, good = draw_lives(model, seeds, points, numbers, np.full(n, j), KEY)
         assert good.all()
         sizes.append(np.diff(first))
     sizes = np.array(sizes)

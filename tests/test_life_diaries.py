@@ -118,9 +118,9 @@ def test_days_that_fewer_than_k_people_have_teach_nothing(town):
     both = Visits(user[order], *(x[order] for x in rows), town.locations)
     stays = find_stays(both)
     groups = find_groups(stays, k=10, rng=rng)
-    law = learn_diaries(stays, groups, k=10, rng=rng).law
+    law = learn_diaries(stays, groups, k=10, rng=rng)
     drawn = np.concatenate([law.by_type, law.by_kind, law.by_class, law.open_type, law.open_kind])
-    assert set(drawn.tolist()) < set(range(len(law.start)))
+    assert set(drawn.tolist()) < set(range(len(law.pieces.start)))
     day = np.searchsorted(law.day_first, drawn, side="right") - 1
     people_of = {kind: set() for kind in np.unique(law.day_kind)}
     whose = _cut_stays(stays, groups, BORDER).user
@@ -162,9 +162,9 @@ def test_people_differ_in_each_kind_of_day_as_far_as_said():
 
 
 def test_pieces_are_drawn_as_the_law_says(model):
-    law, groups = model.diaries.law, model.groups
+    law, groups = model.law, model.groups
     Q, K = law.begins.shape[0], groups.K
-    n = len(law.start)
+    n = len(law.pieces.start)
     cell = np.full(n, -1)
     cell[law.by_type] = np.repeat(np.arange(len(law.type_first) - 1), np.diff(law.type_first))
     inside = cell >= 0  # the last pieces of people, cut off by the end of the file, are never drawn
@@ -174,9 +174,9 @@ def test_pieces_are_drawn_as_the_law_says(model):
     piece_off[law.by_class] = np.repeat(np.arange(len(law.class_first) - 1), np.diff(law.class_first)) // (2 * K)
     rng = np.random.default_rng(4)
     for n, i in enumerate(rng.choice(np.flatnonzero(inside), 24)):
-        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.cls, carried, law.start)]
+        where = [int(x[i]) for x in (piece_type, piece_kind, piece_off, law.pieces.cls, carried, law.pieces.start)]
         if n >= 12:  # a kind of such days in which nobody begins this: all such days, never the others
-            kinds = np.setdiff1d(piece_kind[piece_off == where[2]], piece_kind[law.cls == where[3]])
+            kinds = np.setdiff1d(piece_kind[piece_off == where[2]], piece_kind[law.pieces.cls == where[3]])
             where[1] = int(rng.choice(kinds)) if len(kinds) else where[1]
         among = naive_life.piece_law(law, piece_type, piece_kind, piece_off, carried, *where)
         stream = open_stream(KEY, 2, int(i))
@@ -211,7 +211,7 @@ def lived(model):
     """The law with weights of our own, and somebody with four days behind."""
     rng = np.random.default_rng(5)
     K = len(model.groups.role)
-    law = model.diaries.law._replace(
+    law = model.law._replace(
         role=np.minimum(np.arange(K), 2), new=rng.normal(-0.3, 0.3, 2 * K + kernels.NEW),
         own=np.array([0.8, 0.5, 0.6, -0.7, 0.4, 0.3]), like=rng.normal(0, 0.25, kernels.FEATURES),
     )  # fmt: skip
@@ -240,18 +240,17 @@ def test_own_places_and_new_ones_follow_as_their_law_says(lived, here, before, n
     at = here if here < len(known) else None
     wanted = naive_life.own_law(law, past, known, new_today, 2, at if at is not None else here, before, part, 4)
     found, stream = Counter(), open_stream(KEY, 4, here)
-    weight, columns = np.zeros(200), np.zeros(kernels.OWN)
     for _ in range(n):
         day = kernels.new_day(40)
         day.state[:] = 0, len(known) + len(new_today), 0
         day.new_cls[: len(new_today)] = new_today
-        found[int(kernels.draw_own(law, memory, day, 2, here, before, part, weight, columns, stream))] += 1
+        found[int(kernels.draw_own(law, memory, day, 2, here, before, part, stream))] += 1
     assert set(found) <= set(wanted)
     for x, p in wanted.items():
         assert abs(found[x] / n - p) <= naive_life.tolerance(p, n)
 
 
-TASTES = np.array([1.0, -0.4, 0.3])
+TASTES = np.array([1.0, -0.4, 0.3, 0.5, -0.6, 0.7, 0.2, -0.1, 0.4])
 
 
 @pytest.mark.parametrize("off", [0, 1])
@@ -267,8 +266,8 @@ def test_a_day_is_chosen_as_its_law_says(lived, off):
     for day, diary in zip(days, diaries, strict=True):
         write_day(day, diary, memory)
     wanted, n = naive_life.day_law(law, LIVED, off, diaries, 5, TASTES), 8_000
-    stream, features, shares = open_stream(KEY, 5, off), np.zeros(kernels.FEATURES), np.zeros(len(days))
-    found = Counter(kernels.choose_day(law, memory, off, TASTES, days, features, shares, stream) for _ in range(n))
+    stream = open_stream(KEY, 5, off)
+    found = Counter(kernels.choose_day(law, memory, off, TASTES, days, stream) for _ in range(n))
     for a, p in enumerate(wanted):
         assert abs(found[a] / n - p) <= naive_life.tolerance(p, n)
 
@@ -430,14 +429,16 @@ def test_a_copy_of_the_seed_fails_the_test_and_the_figures_are_those_of_the_defi
     stays, groups = model.stays, model.groups
     mine = np.flatnonzero(stays.user == 3)
     cls = np.where(stays.usage[mine] >= 0, groups.use_class[stays.usage[mine]], -1)
-    columns = (stays.user[mine], stays.start[mine], stays.end[mine], stays.place[mine], cls, stays.usage[mine])
-    (verdict,) = privacy_test_lives(test, groups, np.array([3]), columns, np.array([0, len(mine)]))
+    columns = (stays.user[mine], stays.start[mine], stays.end[mine], stays.place[mine], cls)
+    (verdict,) = privacy_test_lives(test, np.array([3]), columns, np.array([0, len(mine)]))
     assert {"similar", "shared", "timing"} <= set(verdict.rejected_by)
     assert verdict.sim == pytest.approx(1.0)
 
-    *drawn, first, good = draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), 0, KEY)
+    *drawn, first, good = draw_lives(
+        model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), np.zeros(2, np.int64), KEY
+    )
     assert good.all()
-    found = privacy_test_lives(test, groups, np.array([3, 7]), drawn, first)
+    found = privacy_test_lives(test, np.array([3, 7]), drawn, first)
     for i, s in enumerate((3, 7)):
         rows = slice(first[i], first[i + 1])
         fake = list(zip(*(drawn[j][rows].tolist() for j in (1, 2, 3)), strict=True))
@@ -452,7 +453,7 @@ def test_alternates_are_looked_for_among_all_where_the_first_do_not_do(town, mod
     test = learn_test(model, others, k=5, par_s=0.1, par_d=0.1, rng=np.random.default_rng(0))
     stays, groups = model.stays, model.groups
     cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
-    columns = (stays.user, stays.start, stays.end, stays.place, cls, stays.usage)
+    columns = (stays.user, stays.start, stays.end, stays.place, cls)
     first = np.searchsorted(stays.user, np.arange(seeds.U + 1))
     seed = np.roll(np.arange(seeds.U), 1)
     wanted = []
@@ -463,7 +464,7 @@ def test_alternates_are_looked_for_among_all_where_the_first_do_not_do(town, mod
     assert 0 < np.mean(np.array(wanted) < 4) < 1
     for most in (300, 5):
         monkeypatch.setattr("elsewhere.synthesis.generate_life.COMPARED", most)
-        found = privacy_test_lives(test, groups, seed, columns, first)
+        found = privacy_test_lives(test, seed, columns, first)
         assert ["alternates" in x.rejected_by for x in found] == [n < 4 for n in wanted]
 
 
@@ -549,10 +550,10 @@ def test_first_lives_have_the_homes_dealt_out_and_short_ones_are_drawn_again(tow
 def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
     ground, where = model.where.ground, model.where
     before = ground.weight.copy()
-    draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), 0, KEY)
+    draw_lives(model, np.array([3, 7]), np.array([0.2, 0.7]), np.array([0, 1]), np.zeros(2, np.int64), KEY)
     assert np.array_equal(ground.weight, before)
     mine = where.mine[where.mine_first[3] : where.mine_first[4]]
-    left = where.mine_left[where.mine_first[3] : where.mine_first[4]]
+    left = where.left[where.mine_first[3] : where.mine_first[4]]
     assert ((left > 0) & (left < 1 + 1e-9)).all()  # 1 where noise hides the seed: fewer than nobody were counted
     assert (left < 0.999).mean() > 0.5
     places = set(ground.place[mine])
@@ -562,7 +563,7 @@ def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):
 
 def test_only_cells_that_people_pass_are_passed(model):
     numbers = np.arange(20)
-    *drawn, _, _ = draw_lives(model, numbers, np.linspace(0, 0.95, 20), numbers, 0, KEY)
+    *drawn, _, _ = draw_lives(model, numbers, np.linspace(0, 0.95, 20), numbers, 0 * numbers, KEY)
     place, cls = drawn[3], drawn[4]
     assert (cls == -1).sum() > 50
     assert set(place[cls == -1]) <= set(model.stays.place[model.stays.usage < 0])

@@ -930,6 +930,14 @@ def test_a_damaged_row_of_words_holds_no_names(tmp_path, first, at):
         assert "CANARY" not in said
 
 
+@pytest.mark.parametrize("name", ["cardCANARYbob91", "CANARYbo", "weightCANARYb"])
+def test_a_name_with_a_piece_of_a_value_is_not_shown(tmp_path, name):
+    rows = [(f"CANARYbob91c{i % 3}", *row[1:]) for i, row in enumerate(events())]
+    columns = ["person", "time", "place", name, "weight_kg"]
+    frame = pd.DataFrame([(*row, 70 + i % 3, i % 7) for i, row in enumerate(rows)], columns=columns)
+    assert read_records(save(frame, tmp_path / "t.csv"))[1].left_out == ("#4", "weight_kg")
+
+
 @pytest.mark.parametrize("names", ["who;when;lat;lon;", ";when;lat;lon;", "who;when;lat;lon"])
 @pytest.mark.parametrize("title", ["", "A survey of the town;;;;\n", "A survey\n\nof;the town;;;\n;;;;\n"])
 def test_names_stand_below_titles(tmp_path, title, names):

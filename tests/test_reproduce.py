@@ -20,7 +20,7 @@ from elsewhere.evaluation.reproduce import (
     _number_row,
     _numbers,
     _statements,
-    draw_by_likelihood,
+    draw_of_each,
     reproduce,
 )
 
@@ -90,11 +90,11 @@ def test_the_fakes_in_the_datasets_pass_the_whole_test(found):
 
 def test_likelier_fakes_are_drawn_more_often():
     seed, loglik = np.repeat([0, 1], 4), np.log([0.1, 0.2, 0.3, 0.4] * 2)
-    draws = np.concatenate([draw_by_likelihood(seed, loglik, 1, np.random.default_rng(i)) for i in range(4000)])
+    draws = np.concatenate([draw_of_each(seed, loglik, 1, np.random.default_rng(i)) for i in range(4000)])
     share = np.bincount(draws, minlength=8) / 4000
 
     np.testing.assert_allclose(share, [0.1, 0.2, 0.3, 0.4] * 2, atol=4.9 * np.sqrt(0.25 / 4000))
-    assert draw_by_likelihood(seed, loglik, 9, np.random.default_rng(1)).tolist() == list(range(8))
+    assert draw_of_each(seed, loglik, 9, np.random.default_rng(1)).tolist() == list(range(8))
 
 
 def test_the_product_s_way_is_below(found):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.data import _data_kernels as kernels
 from elsewhere.data.stays import (
     FASTEST_KMH,
     FINEST,
@@ -17,6 +16,7 @@ from elsewhere.data.stays import (
     STAY_KM,
     STAY_SECONDS,
     clean,
+    find_jumps,
     find_stays,
     split_vehicles,
 )
@@ -88,9 +88,7 @@ def test_nothing_is_filled_in(steps):
 @given(STEPS)
 def test_jumps_against_the_twin(steps):
     rows = [row for i, row in enumerate(walk(steps, far=30)) if i == 0 or row[:2] != walk(steps, far=30)[i - 1][:2]]
-    records, out = fixes_of(rows), np.zeros(len(rows), dtype=bool)
-    kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, out)
-    assert set(np.flatnonzero(out)) == naive_data.jumps(rows, LEAST_JUMP_KM, FASTEST_KMH)
+    assert set(np.flatnonzero(find_jumps(fixes_of(rows)))) == naive_data.jumps(rows, LEAST_JUMP_KM, FASTEST_KMH)
 
 
 @settings(max_examples=100, deadline=None)

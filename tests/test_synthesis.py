@@ -428,5 +428,6 @@ def test_forbidden_moves_are_never_made(town):
 
 @pytest.mark.parametrize("par_v", [0.99, 0, -1, inf, float("nan"), "4x"])
 def test_par_v_out_of_range(par_v, town):
-    with pytest.raises(InvalidParameter, match="`par_v` must be in"):
+    with pytest.raises(InvalidParameter, match="`par_v` must be") as caught:
         ew.generate_fake(town[0].r[0], town[2].label, town[1], par_v=par_v, rng=np.random.default_rng(1))
+    assert (caught.value.code, caught.value.parameter) == ("E_PARAM", "par_v")

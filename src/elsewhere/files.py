@@ -11,7 +11,6 @@ import contextlib
 import filecmp
 import glob
 import io
-import json
 import os
 import shutil
 import stat
@@ -20,7 +19,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from elsewhere.errors import OutputRefused
 
@@ -213,17 +211,6 @@ def read_regular(path: Path, largest: int) -> bytes:
     if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
         raise OSError(f"{path.name} is not a regular file, or too large")
     return path.read_bytes()
-
-
-def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
-    """Return the JSON object in a file: `OSError` if it cannot be read, `ValueError` if it is anything else."""
-    try:
-        index = json.loads(read_regular(path, largest))
-    except RecursionError:
-        raise ValueError(f"{path.name} is nested too deep") from None
-    if not isinstance(index, dict):
-        raise ValueError(f"{path.name} is not a JSON object")
-    return index
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.data.visits import Form, Locations, Visits
 from elsewhere.errors import InvalidModel, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.files import check_folder, read_regular, write_folder
 
 KIND, FORMAT = "elsewhere pool", 2
 LARGEST_FILE = 4 * 2**30
@@ -116,10 +116,10 @@ class Pool:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest = read_index(folder / MANIFEST, 2**26)
-    except (OSError, ValueError):
-        manifest = {}
-    if manifest.get("kind") != KIND:
+        manifest: Any = json.loads(read_regular(folder / MANIFEST, 2**26))
+    except (OSError, ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise InvalidModel(f"{folder} is no pool: it has no {MANIFEST} of one.", code="E_POOL")
     if manifest.get("format") != FORMAT:
         raise InvalidModel(

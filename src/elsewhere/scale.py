@@ -47,7 +47,11 @@ def map_over(
     arrives, under `name` and its number, and a resumed run computes only the missing ones.
     """
     missing = [item for i, item in enumerate(items) if f"{name}-{i}" not in stages.finished]
-    answers = iterate_over(work, missing, executor=executor)
+    if not isinstance(executor, Executor | None):
+        raise InvalidParameter(
+            f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.", parameter="executor"
+        )
+    answers = map(work, missing) if executor is None else _in_one_thread(executor.map(_Unseen(work), missing))
     results: list[Result] = []
     for i in range(len(items)):
         results.append(stages(f"{name}-{i}", lambda: next(answers)))
@@ -57,19 +61,6 @@ def map_over(
     return results
 
 
-def iterate_over(
-    work: Callable[[Item], Result], items: Iterable[Item], *, executor: Executor | None = None
-) -> Iterator[Result]:
-    """Yield the results of `map_over` one by one, so that they need not all be in memory."""
-    if executor is None:
-        return map(work, items)
-    if not isinstance(executor, Executor):
-        raise InvalidParameter(
-            f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.", parameter="executor"
-        )
-    return _compute_in_one_thread(executor.map(_Unseen(work), items))
-
-
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which libraries compute in one thread, so that sums are the same on every machine (R5)."""
     from threadpoolctl import threadpool_limits
@@ -77,7 +68,7 @@ def one_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
-def _compute_in_one_thread(results: Iterator[Result]) -> Iterator[Result]:
+def _in_one_thread(results: Iterator[Result]) -> Iterator[Result]:
     """Yield the results, each computed in one thread, so that sums do not depend on the number of threads (R5)."""
     with one_thread():
         try:

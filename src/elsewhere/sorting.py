@@ -42,6 +42,20 @@ def number_keys(keys: Ints) -> tuple[Ints, Ints]:
     return np.unique(keys, return_inverse=True)
 
 
+def number_parts(many: Ints) -> tuple[Ints, Ints]:
+    """
+    Return, for rows of so many parts each, the row of each part and its number within the row.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in number_parts(np.array([2, 0, 3]))]
+    [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
+
+    """
+    row = np.repeat(np.arange(len(many)), many)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+
+
 def count_users(user: NDArray[np.integer], r: NDArray[np.integer], R: int) -> Ints:
     """
     Return how many users visit each of R places.

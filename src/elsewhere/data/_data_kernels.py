@@ -22,18 +22,6 @@ BRIEFEST = 10.0  # the shortest stay
 
 
 @njit
-def distance_km(lat_a: float, lon_a: float, lat_b: float, lon_b: float) -> float:
-    """Return the length of the arc between two points of the globe."""
-    north = math.radians(lat_b - lat_a)
-    east = math.radians(lon_b - lon_a)
-    half = (
-        math.sin(north / 2) ** 2
-        + math.cos(math.radians(lat_a)) * math.cos(math.radians(lat_b)) * math.sin(east / 2) ** 2
-    )
-    return 2 * 6371.0088 * math.asin(math.sqrt(min(1.0, half)))
-
-
-@njit
 def tile_key(lat: float, lon: float, zoom: int) -> int:
     """Return the key of the tile of a point: the bits of column and row interleaved, as in its quadkey."""
     n = 1 << zoom
@@ -61,34 +49,6 @@ def count_people(who: Any, what: Any, group: Any, last: Any, out: Any) -> None:
         if g >= 0 and last[g] != who[i]:
             last[g] = who[i]
             out[g] += 1
-
-
-@njit
-def is_jump(start: Any, lat: Any, lon: Any, a: int, b: int, least_km: float, fastest_kmh: float) -> Any:
-    """Tell whether the step from fix a to fix b is farther than `least_km` and faster than `fastest_kmh`."""
-    way = distance_km(lat[a], lon[a], lat[b], lon[b])
-    return way > least_km and way * 3600 > fastest_kmh * (start[b] - start[a])
-
-
-@njit
-def find_jumps(user: Any, start: Any, lat: Any, lon: Any, least_km: float, fastest_kmh: float, out: Any) -> None:
-    """
-    Mark the fixes that are reached and left by impossible steps while the step past them is possible.
-
-    Of two neighbours that both look like it only the first is marked.
-    """
-    before = False
-    for i in range(1, len(user)):
-        here = user[i] == user[i - 1] and is_jump(start, lat, lon, i - 1, i, least_km, fastest_kmh)
-        if (
-            here
-            and before
-            and user[i] == user[i - 2]
-            and not (i > 2 and out[i - 2])
-            and not is_jump(start, lat, lon, i - 2, i, least_km, fastest_kmh)
-        ):
-            out[i - 1] = True
-        before = here
 
 
 @njit
@@ -147,20 +107,6 @@ def find_segments(
         out[i], key, moving = count, here, True
         i += 1
     return count + 1
-
-
-@njit
-def mean_positions(segment: Any, lat: Any, lon: Any, mean_lat: Any, mean_lon: Any) -> None:
-    """Write the mean position of each segment of fixes that follow each other."""
-    begin, north, east = 0, 0.0, 0.0
-    for i in range(len(segment)):
-        north += lat[i] - lat[begin]
-        east += (lon[i] - lon[begin] + 180.0) % 360.0 - 180.0
-        if i + 1 == len(segment) or segment[i + 1] != segment[i]:
-            size = i + 1 - begin
-            mean_lat[segment[i]] = lat[begin] + north / size
-            mean_lon[segment[i]] = (lon[begin] + east / size + 180.0) % 360.0 - 180.0
-            begin, north, east = i + 1, 0.0, 0.0
 
 
 class Streets(NamedTuple):

@@ -11,6 +11,7 @@ import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -85,7 +86,7 @@ ROLES = {
         "tract block",
         ("words", "whole", "flag", "decimal", "point", "points", "nothing"), numbered=True,
         sided="id zone taz location locationid station stationid place placeid stop stopid cell cellid tower zoneid "
-        "name stationname community area district city tract block"),
+        "name stationname stopname pointid pointname community area district city tract block"),
     "kind": Role(
         "category categories venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
         "purpose activity activitytype amenity kind type locationtype", ("words", "whole", "flag")),
@@ -121,6 +122,8 @@ WORDS_OF_KINDS = {
     "epoch": "times since 1970", "point": "points", "points": "lists of points", "whole": "whole numbers",
     "decimal": "decimal numbers", "words": "words",
 }  # fmt: skip
+WORDS = frozenset(" ".join([*NUMBERED, *FINISHES, *BEGINS, *(f"{r.words} {r.sided}" for r in ROLES.values())]).split())
+RUN = 5  # letters in common that make a name look like a value
 SURELY = ("id", "zone", "taz")  # ends of names of places
 A_FEW = 3
 HINTS = {  # for a role that is missing
@@ -150,6 +153,24 @@ class Columns:
                 self.samples[name] = values = sample_text(self.table.sample.column(name))
                 self.kinds[name] = find_kind(values)
 
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """
+        Return the name of each column that a message may show: a number where a name could be somebody's data.
+
+        Damage may glue a value to a name: one that is not of the words of roles shares no run of letters with a value.
+        """
+        values = {value for sample in self.samples.values() for value in sample}
+        text, shown = "\n".join(values), {FILE: "file"}
+        for i, name in enumerate([name for name in self.table.names if name != FILE], 1):
+            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°+-]{0,40}", name) and not re.search(
+                r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
+            )
+            runs = (name[at : at + RUN] for at in range(len(name) - RUN + 1))
+            sound = WORDS.issuperset(words_of(name)) or not (name in values or any(run in text for run in runs))
+            shown[name] = name if self.table.headed and plain and sound else f"#{i}"
+        return shown
+
     @property
     def trips(self) -> bool:
         """Tell whether a row is a trip with two ends."""
@@ -174,7 +195,7 @@ class Columns:
         """Give a role to a column; `said` is what a note calls it, where values alone told."""
         self.roles[role] = name
         if said:
-            self.notes.append(f"{said}: column {self.table.labels[name]}, by its values")
+            self.notes.append(f"{said}: column {self.labels[name]}, by its values")
 
     def repeats(self, name: str) -> bool:
         """Tell whether values occur twice on average, or all are equal."""
@@ -430,8 +451,7 @@ def _side_of(name: str, visits: bool) -> tuple[str | None, list[str]]:
 def _role_at_end(words: list[str], kind: str) -> str | None:
     """Return the role that a column has at one end of a trip or visit, by the other words of its name."""
     stem = "".join(words)
-    plain = "".join(words if len(words) < 2 else [w for w in words if w not in ("station", "stop", "point")])
-    role = next((r for r, rule in ROLES.items() if {stem, plain} & set(rule.sided.split())), None)
+    role = next((r for r, rule in ROLES.items() if stem in rule.sided.split()), None)
     if role is None and words and kind in (*NUMERIC, *TIMES):  # what stands before is what it is of
         role = next((r for r in ("time", "date", "lat", "lon") if words[-1] in ROLES[r].sided.split()), None)
     if kind in TIMES and (not stem or role in ("time", "date") or stem.endswith(("time", "at", "date"))):
@@ -480,7 +500,7 @@ def find_positions(found: Columns) -> None:
     first = is_latitude_first(a, b) if len(a) == len(b) else None
     if first is not None:
         found.roles |= dict(zip(("lat", "lon") if first else ("lon", "lat"), degrees, strict=True))
-        shown = [found.table.labels[found.roles[axis]] for axis in ("lat", "lon")]
+        shown = [found.labels[found.roles[axis]] for axis in ("lat", "lon")]
         found.notes.append(f"latitude is {shown[0]}, longitude {shown[1]}, by their values")
 
 
@@ -553,14 +573,14 @@ def is_latitude_first(a: Floats, b: Floats) -> bool | None:
 
 def _list(found: Columns, *, kinds: bool = True) -> str:
     """Return the columns of a table for a message: names, and what each holds."""
-    labels = {name: found.table.labels[name] for name in found.kinds}
+    labels = {name: found.labels[name] for name in found.kinds}
     shown = [f"{labels[n]} ({WORDS_OF_KINDS[kind]})" if kinds else labels[n] for n, kind in found.kinds.items()]
     return f"its columns are {', '.join(shown[:40])}{' ...' if len(shown) > 40 else ''}"
 
 
 def _refuse_missing(found: Columns, alone: bool) -> None:
     """Refuse a table without a user, a time or a place, with what there is and what to type."""
-    table, roles, labels = found.table, found.roles, found.table.labels
+    table, roles, labels = found.table, found.roles, found.labels
     many = find_named("count", found.free("whole"))
     if many is not None and not alone and not found.has("user", "trip"):
         raise InvalidTraces(
@@ -583,7 +603,7 @@ def _refuse_missing(found: Columns, alone: bool) -> None:
 
 def refuse(found: Columns, missing: Sequence[str]) -> NoReturn:
     """Refuse a table without columns for these roles: say what there is, what was found, and what to type."""
-    table, roles, labels = found.table, found.roles, found.table.labels
+    table, roles, labels = found.table, found.roles, found.labels
     typed, free = [], found.free()
     for role in missing:
         choice = _likely(found, role, free)

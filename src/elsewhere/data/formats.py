@@ -169,13 +169,14 @@ def _open_piece(piece: Piece, encoding: str | None) -> Table:
     if re.match(r"[^\n]*\n\s*WGS 84", text):
         return _open_text(piece, _Dialect(",", PLT, False, 6), "geolife")
     dialect = _find_dialect(text, piece.name)
-    if "\ufffd" in head.decode(errors="replace")[:-3]:
-        dialect = replace(
-            dialect, notes=(*dialect.notes, "the text is no UTF-8: if letters are wrong, give `encoding`")
-        )
     rows = [_split(line, dialect.delimiter) for line in text.splitlines()[dialect.skip : -1][:50]]
     known = None if dialect.headed else _find_known(rows)
-    return _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")
+    table = _open_text(piece, replace(dialect, names=KNOWN[known]) if known else dialect, known or "csv")
+    if dialect.skip > dialect.headed:
+        table.notes.append(f"{counted(dialect.skip - dialect.headed, 'line')} before the table were not read")
+    if "\ufffd" in head.decode(errors="replace")[:-3]:
+        table.notes.append("the text is no UTF-8: if letters are wrong, give `encoding`")
+    return table
 
 
 def _in_memory(piece: Piece, content: bytes) -> Piece:
@@ -216,7 +217,6 @@ class _Dialect:
     names: tuple[str, ...]
     headed: bool
     skip: int
-    notes: tuple[str, ...] = ()
 
 
 def _is_value(text: str) -> bool:
@@ -277,10 +277,9 @@ def _find_dialect(text: str, name: str) -> _Dialect:
     words = _split(lines[comments[-1]].lstrip("#/% "), chosen) if comments and comments[-1] < at else []
     if not headed and len(words) == modal and _are_names(words, full[:ALIKE]):
         names, headed, at = words, True, at - 1
-    notes = [f"{counted(at, 'line')} before the table were not read"] if filled[0] < at else []
     names = [each if headed and each else f"#{i}" for i, each in enumerate(names, 1)]
     refuse_doubled(name, names)
-    return _Dialect(chosen, tuple(names), headed, at + (1 if headed else 0), tuple(notes))
+    return _Dialect(chosen, tuple(names), headed, at + headed)
 
 
 def _decode(block: bytes, piece: Piece, counts: Counter[str] | None = None) -> str:
@@ -333,7 +332,7 @@ def _open_text(piece: Piece, dialect: _Dialect, kind: str) -> Table:
 
     names = tuple(filter(None, dialect.names))
     return Table(piece.name, names, kind, _sample_text(piece, dialect), batches, piece.user, dialect.headed,
-                 counts=counts, notes=list(dialect.notes))  # fmt: skip
+                 counts=counts)  # fmt: skip
 
 
 def _parse_block(

@@ -25,7 +25,7 @@ class PlaceTable:
         find_positions(found)
         names = list(found.kinds)
         if not found.has("lat"):
-            shown = ", ".join(table.labels[n] for n in names)
+            shown = ", ".join(found.labels[n] for n in names)
             raise InvalidTraces(
                 f"`locations`: no columns of degrees; its columns are {shown}; call two of them lat and lon.",
                 code="E_COLUMNS",

@@ -235,7 +235,7 @@ class _Reader:
         import pyarrow as pa
 
         name = self.roles[role]
-        label, column = self.table.labels.get(name, name), self.table.sample.column(name)
+        label, column = self.meaning.labels.get(name, name), self.table.sample.column(name)
         if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
             return TimeForm("typed", aware=getattr(column.type, "tz", None) is not None)
         values = sample_text(column)
@@ -271,7 +271,7 @@ class _Reader:
 
     def _find_unit(self) -> float:
         """Return the seconds of the unit in which it is told how long visits and trips last."""
-        label, unit = self.table.labels[self.roles["duration"]], seconds_of_unit(self.roles["duration"])
+        label, unit = self.meaning.labels[self.roles["duration"]], seconds_of_unit(self.roles["duration"])
         if unit:
             return unit
         known = read_numbers(self.table.sample.column(self.roles["duration"]))[0]
@@ -387,7 +387,7 @@ class _Reader:
         n, unread, trips = self.rows, self.counts["times that cannot be read"], self.meaning.trips
         rows = n if trips else max(n, len(columns["start"]))
         if unread > MOST_UNREADABLE * n:
-            label = self.table.labels.get(self.roles[self.clock or "date"], "")
+            label = self.meaning.labels.get(self.roles[self.clock or "date"], "")
             raise InvalidTraces(
                 f"{self.table.name}: {unread} of {n} times of column {label} cannot be read; say how they are written "
                 "(`date_format`), or which column has them (`columns` time=NAME).",
@@ -412,7 +412,7 @@ class _Reader:
         return records, Preparation(
             name=self.table.name, format=self.table.kind, rows=rows, dropped=counts, changed=changed,
             form=records.form, tz=zone, notes=tuple(dict.fromkeys(self.notes)),
-            left_out=tuple(self.table.labels[name] for name in lost),
+            left_out=tuple(self.meaning.labels[name] for name in lost),
         )  # fmt: skip
 
     def _drop(self, columns: dict[str, Any], faults: dict[str, Mask]) -> dict[str, Any]:
@@ -467,7 +467,7 @@ class _Reader:
                 return
             raise InvalidTraces(f"{name}: no row has a position that can be read.", code="E_NUMBER")
         role = next((role for role in ("point", "points") if role in self.roles), "lat")
-        label = {axis: self.table.labels[self.roles.get(axis, self.roles[role])] for axis in POSITIONS}
+        label = {axis: self.meaning.labels[self.roles.get(axis, self.roles[role])] for axis in POSITIONS}
         sides = [side for side in ("", "end_") if f"{side}lat" in self.roles]
         right, wrong = (
             ",".join(f"{side}lat={label[f'{side}{a}']},{side}lon={label[f'{side}{b}']}" for side in sides)

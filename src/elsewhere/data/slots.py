@@ -452,8 +452,7 @@ def _number_labels(labels: Iterable[Any], N: int) -> tuple[Ints, tuple[Any, ...]
     """Return the number of the user of each of N rows, and the labels of users, in order of first appearance."""
     number: dict[Any, int] = {}  # compares labels exactly
     try:
-        values = [v.item() if isinstance(v, np.generic) else v for v in labels]
-        user = np.array([number.setdefault(v, len(number)) for v in values], dtype=np.int64)
+        user = np.array([number.setdefault(v, len(number)) for v in labels], dtype=np.int64)
     except TypeError:
         raise InvalidTraces("`users` must hold plain labels (numbers or text), one per row.", code="E_USER") from None
     if len(user) != N:

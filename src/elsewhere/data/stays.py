@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data import _data_kernels as kernels
-from elsewhere.data.visits import DAY, Codes, Ints, Mask, Preparation, Records
+from elsewhere.data.visits import DAY, Codes, Mask, Preparation, Records, arc_km
 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
@@ -45,11 +45,33 @@ def clean(records: Records, preparation: Preparation) -> tuple[Records, Preparat
         bad |= mask
     records = records.select(~bad) if bad.any() else records
     if records.lat is not None and records.place is None and records.form.record in ("fixes", "events"):
-        jump = np.zeros(len(records), dtype=bool)
-        kernels.find_jumps(records.user, records.start, records.lat, records.lon, LEAST_JUMP_KM, FASTEST_KMH, jump)
+        jump = find_jumps(records)
         dropped["reached and left faster than any airliner"] += int(np.count_nonzero(jump))
         records = records.select(~jump) if jump.any() else records
     return records, preparation.count(dropped=dropped)
+
+
+def find_jumps(records: Records) -> Mask:
+    """
+    Tell which fixes are reached and left by impossible steps while the step past them is possible.
+
+    Of several in a row that look like it, the first is one, and every other after it.
+    """
+    user, start, lat, lon = records.user, records.start, np.asarray(records.lat), np.asarray(records.lon)
+
+    def impossible(a: Any, b: Any) -> Mask:
+        km = arc_km(lat[a], lon[a], lat[b], lon[b])
+        return np.asarray(
+            (user[a] == user[b]) & (km > LEAST_JUMP_KM) & (km * 3600 > FASTEST_KMH * (start[b] - start[a]))
+        )
+
+    step, jump = impossible(slice(None, -1), slice(1, None)), np.zeros(len(records), dtype=bool)
+    like = 1 + np.flatnonzero(step[:-1] & step[1:])
+    like = like[~impossible(like - 1, like + 1)]
+    nth = np.arange(len(like))
+    nth -= np.maximum.accumulate(np.where(np.diff(like, prepend=-1) != 1, nth, 0))
+    jump[like[nth % 2 == 0]] = True
+    return jump
 
 
 def whole_trips(trip: Codes, some: Mask) -> Mask:
@@ -64,8 +86,8 @@ def _doubles(records: Records) -> dict[str, Mask]:
     """Return the second of records that are equal, and of fixes of one user at one time, by reason."""
     where = [column for column in (records.lat, records.lon, records.place, records.kind) if column is not None]
     user, start = records.user, records.start
-    repeated = np.zeros(len(records), dtype=bool)
     if records.form.record == "fixes":
+        repeated = np.zeros(len(records), dtype=bool)
         repeated[1:] = (user[1:] == user[:-1]) & (start[1:] == start[:-1])
         again = np.flatnonzero(repeated)
         first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(records))))[again]
@@ -77,19 +99,15 @@ def _doubles(records: Records) -> dict[str, Mask]:
         order = np.argsort(records.trip, kind="stable")
         ends = (order[::2], order[1::2])
         table = [user[ends[0]], *(column[end] for end in ends for column in (start, *where))]
-        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_equal_rows(table)])}
-    repeated[_equal_rows([user, start, records.end, *where])] = True
-    return {"repeated": repeated}
+        return {"repeated": np.isin(records.trip, records.trip[ends[0]][_repeated_rows(table)])}
+    return {"repeated": _repeated_rows([user, start, records.end, *where])}
 
 
-def _equal_rows(columns: list[NDArray[Any]]) -> Ints:
-    """Return the numbers of the rows of a table that are equal to an earlier one; missing values are equal."""
-    columns = [np.nan_to_num(column, nan=1e9) if column.dtype.kind == "f" else column for column in columns]
-    order = np.lexsort(columns[::-1])
-    equal = np.ones(max(0, len(order) - 1), dtype=bool)
-    for column in columns:
-        equal &= column[order[1:]] == column[order[:-1]]
-    return np.asarray(order[1:][equal])
+def _repeated_rows(columns: list[NDArray[Any]]) -> Mask:
+    """Tell which rows of a table are equal to an earlier one; missing values are equal."""
+    import pandas as pd
+
+    return np.asarray(pd.DataFrame(dict(enumerate(columns))).duplicated())
 
 
 def find_stays(records: Records) -> Records:
@@ -107,23 +125,22 @@ def find_stays(records: Records) -> Records:
             records = records.select(np.lexsort((records.start, records.trip, records.user)))
         user, trip = records.user, np.asarray(records.trip)
         group = np.append(0, np.cumsum((user[1:] != user[:-1]) | (trip[1:] != trip[:-1]))).astype(np.int32)
-    n, start = len(records), records.start
+    n, start, lat, lon = len(records), records.start, np.asarray(records.lat), np.asarray(records.lon)
     segment = np.empty(n, dtype=np.int32)
-    count = kernels.find_segments(
-        group, start, records.lat, records.lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment
-    )
+    count = kernels.find_segments(group, start, lat, lon, FINEST, STAY_KM, STAY_SECONDS, SILENCE, segment)
     new = np.ones(n + 1, dtype=bool)
     new[1:-1] = segment[1:] != segment[:-1]
-    lat, lon = np.empty(count), np.empty(count)
-    kernels.mean_positions(segment, records.lat, records.lon, lat, lon)
+    size, first = np.bincount(segment, minlength=count), np.flatnonzero(new[:-1])
+    north, east = lat - lat[first][segment], (lon - lon[first][segment] + 180) % 360 - 180
+    lat, lon = lat[first] + np.bincount(segment, north) / size, lon[first] + np.bincount(segment, east) / size
     some = slice(0, SAMPLE)
     step = np.diff(start[some])[group[some][1:] == group[some][:-1]]
     step = step[step <= SILENCE]
     form = replace(records.form, interval=int(np.median(step)) if len(step) else 0)
     names = ("user", "start", "place", "kind", "trip")
     columns: dict[str, Any] = {name: c[new[:-1]] for name in names if (c := getattr(records, name)) is not None}
-    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=lon, form=form,
-                   fixes=np.bincount(segment, minlength=count))  # fmt: skip
+    return replace(records, **columns, end=records.end[new[1:]], lat=lat, lon=(lon + 180) % 360 - 180, form=form,
+                   fixes=size)  # fmt: skip
 
 
 def split_vehicles(records: Records, *, known: bool = False) -> Records:

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, BinaryIO
 
-from elsewhere.data.values import as_text, sample_text
+from elsewhere.data.values import as_text
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
 FILE = "the file's name"  # column with the name of each row's file (the folder's, for GeoLife)
@@ -41,8 +40,7 @@ class Table:
     """
     A source with named columns; `batches(names)` yields Arrow tables of these columns, text unless typed already.
 
-    `labels` are the names of columns for messages: a number where a name could be somebody's data. `counts` has what
-    was not read, by reason, and grows while batches are read.
+    `counts` has what was not read, by reason, and grows while batches are read.
     """
 
     name: str
@@ -70,19 +68,6 @@ class Table:
             self.batches = lambda wanted: (named(batch) if FILE in wanted else batch for batch in own(wanted))
         # a table without names that was written with its numbers as names has none
         self.headed &= 2 * sum(bool(re.fullmatch(r"#\d+", name)) for name in self.names) < len(self.names)
-
-    @cached_property
-    def labels(self) -> dict[str, str]:
-        """Return the name of each column that a message may show."""
-        shown = {FILE: "file"}
-        names = [name for name in self.names if name != FILE]
-        values = {value for name in names for value in sample_text(self.sample.column(name))}
-        for i, name in enumerate(names):
-            plain = re.fullmatch(r"[^\W\d][\w .:/()#%°+-]{0,40}", name) and not re.search(
-                r"\d[.,:]\d|\d{5}|\d[a-zA-Z]", name
-            )
-            shown[name] = name if self.headed and plain and name not in values else f"#{i + 1}"
-        return shown
 
     def join(self, names: Sequence[str], mark: str) -> "Table":
         """Return the table with one more column, the last: the text of several, joined by a mark."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.data.values import NUMBER, PAIR, WKT, as_text, numbers_of, read_numbers
 from elsewhere.data.visits import DAY, Floats, Ints, zone_of
@@ -329,8 +330,13 @@ def to_local_by_place(utc: Ints, lat: Floats, lon: Floats, fallback: str) -> Int
     found = zones_at(np.where(valid, lat, 0)[first], np.where(valid, lon, 0)[first])
     names = np.array([zone or fallback for zone in found], dtype=object)
     names[cells == MISSING] = fallback
-    result = utc.copy()
-    for name in sorted(set(names)):
-        rows = (names == name)[inverse]
-        result[rows] = to_local(utc[rows], name)
+    return by_zone(utc, names, inverse, to_local)
+
+
+def by_zone(seconds: Ints, zones: NDArray[Any], of: NDArray[Any], convert: Callable[[Ints, str], Ints]) -> Ints:
+    """Return each of the seconds converted by its zone, zones[of]."""
+    result = seconds.copy()
+    for zone in sorted(set(zones)):
+        rows = (zones == zone)[of]
+        result[rows] = convert(seconds[rows], zone)
     return result

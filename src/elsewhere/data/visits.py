@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.sorting import count_users
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,14 +56,16 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def to_xyz(lat: Floats, lon: Floats, radius: float = EARTH_RADIUS_KM) -> Floats:
+def to_xyz(lat: Floats, lon: Floats) -> Floats:
     """
-    Return the points of a globe as (n, 3) from its centre, in the unit of `radius`: kilometres by default.
+    Return the points of the globe as (n, 3) in kilometres from its centre.
 
     Straight distances between them equal the arc within 1 cm at 20 km, without a seam at the antimeridian or the poles.
     """
     north, east = np.radians(lat), np.radians(lon)
-    return radius * np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+    return EARTH_RADIUS_KM * np.column_stack(
+        [np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)]
+    )
 
 
 def to_lat_lon(x: Floats) -> tuple[Floats, Floats]:
@@ -70,6 +73,14 @@ def to_lat_lon(x: Floats) -> tuple[Floats, Floats]:
     lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
     lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
     return np.round(lat, 6), np.round(lon, 6)
+
+
+def arc_km(lat: Floats, lon: Floats, lat_next: Floats, lon_next: Floats) -> Floats:
+    """Return the length of the arcs between points of the globe in kilometres (haversine)."""
+    north, north_next = np.radians(lat), np.radians(lat_next)
+    half_lon = np.radians(lon - lon_next) / 2
+    h = np.sin((north - north_next) / 2) ** 2 + np.cos(north) * np.cos(north_next) * np.sin(half_lon) ** 2
+    return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
 
 
 def zone_of(name: str) -> tzinfo:
@@ -189,10 +200,10 @@ class Locations:
             both["kind"] = (*(self.kind or [""] * self.n), *(more.kind or [""] * more.n))
         return Locations(**both)
 
-    def points(self, radius: float = EARTH_RADIUS_KM) -> Floats:
-        """Return `xy` in kilometres, whatever the radius, or (R, 3) from the centre of a globe of this radius."""
+    def points(self) -> Floats:
+        """Return `xy` in kilometres, or (R, 3) from the centre of the globe."""
         if self.lat is not None and self.lon is not None:
-            return to_xyz(self.lat, self.lon, radius)
+            return to_xyz(self.lat, self.lon)
         return self.planar()
 
     def nearest(self, points: Floats) -> tuple[Ints, Floats]:
@@ -209,10 +220,7 @@ class Locations:
             step = self.xy[i] - self.xy[j]
             return np.asarray(np.hypot(step[..., 0], step[..., 1]), dtype=np.float64)
         if self.lat is not None and self.lon is not None:
-            north_i, north_j = np.radians(self.lat[i]), np.radians(self.lat[j])
-            half_lon = np.radians(self.lon[i] - self.lon[j]) / 2
-            h = np.sin((north_i - north_j) / 2) ** 2 + np.cos(north_i) * np.cos(north_j) * np.sin(half_lon) ** 2
-            return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
+            return arc_km(self.lat[i], self.lon[i], self.lat[j], self.lon[j])
         return np.asarray(np.broadcast_arrays(i, j)[0] != j, dtype=np.float64)
 
     def planar(self) -> Floats:
@@ -536,8 +544,7 @@ class Visits:
 
     def visitors(self) -> Ints:
         """Return how many users visit each of the R places."""
-        pairs = np.unique(self.place.astype(np.int64) * self.U + self.user)
-        return np.bincount(pairs // self.U, minlength=self.R).astype(np.int64)
+        return count_users(self.user, self.place, self.R)
 
     def to_frame(self, names: str | None = None) -> "pd.DataFrame":
         """

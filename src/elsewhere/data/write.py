@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.data.times import zones_at
+from elsewhere.data.times import by_zone, zones_at
 from elsewhere.data.visits import DAY, Form, Ints, Visits, zone_of
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.files import write_files
@@ -154,14 +154,8 @@ def to_table(visits: Visits, form: Form) -> Any:
         zones = [zone or visits.tz for zone in zones_at(where.lat, where.lon)]
 
     def utc(seconds: Ints) -> Ints:
-        if len(set(zones)) == 1:
-            return to_utc(seconds, zones[0])
         rows = last if seconds is end else first
-        there = np.array(zones, dtype=object)[visits.place[rows]]
-        result = seconds.copy()
-        for zone in set(zones):
-            result[there == zone] = to_utc(seconds[there == zone], zone)
-        return result
+        return by_zone(seconds, np.array(zones, dtype=object), visits.place[rows], to_utc)
 
     def side(values: Any, rows: Ints) -> Any:
         return pa.array(values[visits.place[rows]])

@@ -109,34 +109,3 @@ def localize(start, place, first, p, log_p, posterior):
         top = both.max()
         posterior[b:c] = both - (top + math.log(np.exp(both - top).sum()))
     return total
-
-
-@njit
-def track(start, place, first, log_p, path):
-    """
-    Set `path[t]` (tracking) = the entry of the most likely sequence at slot t (Viterbi); the first of equal ones is
-    taken.
-
-    Returns its ln probability; arguments are those of `localize`.
-    """
-    L = len(start) - 1
-    score = np.empty(len(place))
-    before = np.zeros(len(place), dtype=np.int64)
-    for e in range(start[0], start[1]):
-        score[e] = first[place[e]]
-    for t in range(1, L):
-        for e in range(start[t], start[t + 1]):
-            score[e], before[e] = -math.inf, start[t - 1]
-        for d in range(start[t - 1], start[t]):
-            for e in range(start[t], start[t + 1]):
-                x = score[d] + log_p[place[d], place[e]]
-                if x > score[e] + TIE:
-                    score[e], before[e] = x, d
-    best, at = -math.inf, start[L - 1]
-    for e in range(start[L - 1], start[L]):
-        if score[e] > best + TIE:
-            best, at = score[e], e
-    for t in range(L - 1, -1, -1):
-        path[t] = at
-        at = before[at]
-    return best

@@ -27,9 +27,10 @@ from elsewhere.errors import (
     require_rng,
     require_whole,
 )
-from elsewhere.evaluation._lbs_kernels import TIE, candidates, localize, track
+from elsewhere.evaluation._lbs_kernels import TIE, candidates, localize
 from elsewhere.evaluation.attack_base import plain
 from elsewhere.evaluation.sides import on_one_map
+from elsewhere.paper._generate_kernels import Chain, open_stream, viterbi
 from elsewhere.paper.aggregate import AggregateModel, aggregate
 from elsewhere.paper.profiles import MobilityProfile, Profiles, fit_profiles
 from elsewhere.paper.semantic_clustering import labels_of
@@ -158,15 +159,23 @@ def attack(log: Sightings, chain: HiddenChain, truth: Ints, rng: np.random.Gener
     # in any order: the first of equal candidates wins, and a place must not win by its number
     place = place[: candidates(log.start, position, rng.permutation(chain.between), mark, start, place)]
     slot = np.repeat(np.arange(L), np.diff(start))
-    posterior, path = np.empty(len(place)), np.empty(L, dtype=np.int64)
+    posterior = np.empty(len(place))
     total = localize(start, place, chain.first, chain.p, chain.log_p, posterior)
-    track(start, place, chain.first, chain.log_p, path)
     right = (chain.place[place] == truth[slot]).astype(np.float64)
     if total == -np.inf:  # what he knows explains nothing of what he saw: he guesses among what was seen
         guess = np.add.reduceat(right, start[:-1]) / np.diff(start) * log.seen
         return guess, guess
     best = posterior >= np.maximum.reduceat(posterior, start[:-1])[slot] - TIE
-    return np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int), right[path]
+    named = np.add.reduceat(right * best, start[:-1]) / np.add.reduceat(best, start[:-1], dtype=int)
+    return named, (chain.place[track(chain, start, place)] == truth).astype(np.float64)
+
+
+def track(chain: HiddenChain, start: Ints, place: NDArray[np.uint32]) -> Ints:
+    """Return the positions of the most likely sequence through sets of places: the paper's decoder without chance."""
+    path, pair = np.empty(len(start) - 1, dtype=np.int64), np.zeros(len(start) - 2, dtype=np.int64)
+    moves = Chain(chain.first, chain.log_p[None], pair)
+    viterbi(moves, start, place, 1.0, open_stream(np.zeros(2, dtype=np.uint64), 0, 0), path)
+    return path
 
 
 def overhead(log: Sightings, label: Ints | None) -> tuple[float, float]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Locations, Visits
+from elsewhere.sorting import number_parts
 
 HOUR = 3_600
 NIGHT = (0, 6)  # hours at which people are at home
@@ -55,8 +56,8 @@ def lasting(*sides: Visits) -> bool:
 @dataclass(frozen=True, eq=False)
 class Plan:
     """
-    What crowds are compared on: the map, cut by where some people were into zones of places by their `DEPTHS`, and
-    whether visits last, of which each crowd decides for itself where it is None.
+    What crowds are compared on: the map, cut by where some people were into zones of places by their `DEPTHS`, and by
+    the kinds of places; and whether visits last, of which each crowd decides for itself where it is None.
     """
 
     locations: Locations
@@ -67,18 +68,16 @@ class Plan:
     def of(people: Visits) -> "Plan":
         """Cut the map by where these people are; without coordinates every place is a zone of its own."""
         where, timed = people.locations, lasting(people)
+        cut = {"places": np.arange(len(where)), "blocks": np.arange(len(where))}
+        if where.kind is not None and len(set(where.kind)) > 1:
+            cut["kinds"] = np.unique(np.array(where.kind), return_inverse=True)[1]
         if not where.has_coordinates:
-            return Plan(where, {"places": np.arange(len(where))}, timed)
+            return Plan(where, cut, timed)
         weight = np.bincount(people.place, minlength=len(where)).astype(np.float64)
         xy = where.planar()
         most = int(np.clip(np.log2(max(people.U, 1) / PEOPLE_PER_BLOCK), DEPTHS["quarters"], DEPTHS["blocks"]))
         depths = DEPTHS | {"blocks": most}
-        cut = {name: zones(xy, weight, depth) for name, depth in depths.items()}
-        return Plan(where, cut | {"places": np.arange(len(where))}, timed)
-
-    def finest(self) -> Ints:
-        """Return the zones in which presence by hour is counted."""
-        return self.zones.get("blocks", self.zones["places"])
+        return Plan(where, cut | {name: zones(xy, weight, depth) for name, depth in depths.items()}, timed)
 
 
 def zones(xy: Floats, weight: Floats, depth: int) -> Ints:
@@ -131,9 +130,8 @@ class Crowd:
         if not self.timed:
             return np.arange(len(v)), v.start // HOUR, np.ones(len(v))
         first, last = v.start // HOUR, np.maximum(v.end - 1, v.start) // HOUR
-        n = last - first + 1
-        row = np.repeat(np.arange(len(v)), n)
-        hour = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
+        row, nth = number_parts(last - first + 1)
+        hour = first[row] + nth
         inside = np.minimum(v.end[row], (hour + 1) * HOUR) - np.maximum(v.start[row], hour * HOUR)
         return row, hour, np.maximum(inside, 1).astype(np.float64)
 
@@ -238,14 +236,6 @@ class Crowd:
     def people(self) -> dict[str, Floats]:
         """Return numbers of each person: see `describe_people`."""
         return describe_people(self)
-
-    def kinds_by_hour(self) -> Floats | None:
-        """Return (48, kinds): presence by kind of place and hour; None where places have no kind."""
-        words = self.plan.locations.kind
-        if words is None or len(set(words)) < 2:
-            return None
-        number = np.unique(np.array(words), return_inverse=True)[1]
-        return self.presence(number)
 
 
 def describe_people(crowd: Crowd) -> dict[str, Floats]:

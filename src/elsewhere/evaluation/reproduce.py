@@ -32,7 +32,7 @@ from elsewhere.paper.privacy_test import PrivacyTest
 from elsewhere.paper.profiles import fit_profiles
 from elsewhere.paper.semantic_similarity import pairwise_semantic_similarity
 from elsewhere.run.generate import generate_fakes
-from elsewhere.run.publish import Fakes, finite
+from elsewhere.run.publish import Fakes, draw_of_each, finite
 from elsewhere.settings import Kappa
 
 
@@ -208,11 +208,11 @@ def reproduce(
     made = generate_fakes(train, method="paper", **single, kappa=kappa, executor=threads, rng=rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the alternates are seeds, as in the paper (E53)
-        passed = PrivacyTest.prepare(train, "all")(made.r, made.seed).passed
+        passed = [verdict.passed for verdict in PrivacyTest.prepare(train, "all")(made.r, made.seed)]
     assert made.loglik is not None  # noqa: S101 - of the paper's method
     r, seed, loglik = made.r[passed], made.seed[passed], finite(made.loglik)[passed]
     tell(3, 6)
-    drawn = draw_by_likelihood(seed, loglik, DRAWN, rng)
+    drawn = draw_of_each(seed, loglik, DRAWN, rng)
     publishing = evaluate_publishing(train, test, r[drawn], seed_index=seed[drawn], datasets=DATASETS, rng=rng)
     tell(4, 6)
     assert made.learnt is not None  # noqa: S101 - fresh fakes know it
@@ -227,21 +227,6 @@ def reproduce(
     )
     tell(6, 6)
     return Reproduction(rows, publishing, service, made, r[drawn], seed[drawn], train, geographic, semantic)
-
-
-def draw_by_likelihood(seed: Ints, loglik: Floats, n: int, rng: np.random.Generator) -> Ints:
-    """
-    Draw `n` fakes of each seed, fewer where there are fewer, without replacement, by weights exp(loglik) (E62).
-
-    Examples
-    --------
-    >>> draw_by_likelihood(np.array([0, 0, 1]), np.array([-5.0, -900.0, 0.0]), 1, np.random.default_rng(1)).tolist()
-    [0, 2]
-
-    """
-    order = np.lexsort((-(loglik + rng.gumbel(size=len(seed))), seed))
-    number = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
-    return np.sort(order[number < n])
 
 
 def _share_per_seed(made: Fakes, train: Traces) -> Floats:

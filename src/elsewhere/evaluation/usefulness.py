@@ -258,7 +258,7 @@ class Measure:
             "moves": (len(real.moves[0]) > 0, "None of the people moves."),
             "stays": (real.timed, "The records do not say how long people stay."),
             "days": (real.days > 2 * real.visits.U, "The people were seen on too few days."),
-            "kinds": (real.kinds_by_hour() is not None, "The places have no categories."),
+            "kinds": ("kinds" in real.plan.zones, "The places have no categories."),
         }
         return next((why for need, (there, why) in tests.items() if need in self.needs and not there), "")
 
@@ -279,16 +279,15 @@ def _life_distance(a: Crowd, b: Crowd) -> float:
     return float(np.mean([largest_gap(a.people[name], b.people[name]) for name in LIFE]))
 
 
-def _kinds_distance(a: Crowd, b: Crowd) -> float:
-    x, y = a.kinds_by_hour(), b.kinds_by_hour()
-    return 1.0 if x is None or y is None else misplaced(x, y)
+def _hours_distance(level: str) -> Callable[[Crowd, Crowd], float]:
+    return lambda a, b: misplaced(a.presence(a.plan.zones[level]), b.presence(b.plan.zones[level]))
 
 
 LEVELS = {"quarters": ("map", "moves"), "neighbourhoods": ("map", "moves"), "single places": ("moves",)}
 MEASURES = (
     Measure("hours", "How many are where, and when",
-            lambda a, b: misplaced(a.presence(a.plan.finest()), b.presence(b.plan.finest())), _at_random_places,
-            ("places",), "of 100 people are in another part of the map than real people at that hour"),
+            _hours_distance("blocks"), _at_random_places, ("places",),
+            "of 100 people are in another part of the map than real people at that hour"),
     Measure("places", "Busiest places",
             lambda a, b: places_lost(a.visits_by_place(), b.visits_by_place(), _top(a)), _at_random_places,
             ("places",), "of 100 busiest places are missing"),
@@ -303,7 +302,7 @@ MEASURES = (
             ("stays",), "of 100 stays are too long or too short"),
     Measure("lives", "How people live: home, routine, new places", _life_distance, _among_all_people,
             ("days",), "of 100 people live otherwise"),
-    Measure("kinds", "Categories by hour", _kinds_distance, _at_random_places,
+    Measure("kinds", "Categories by hour", _hours_distance("kinds"), _at_random_places,
             ("kinds",), "of 100 people are at another category of place than real people at that hour"),
 )  # fmt: skip
 

@@ -45,17 +45,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import Codes, Ints, Mask
-from elsewhere.errors import (
-    InvalidParameter,
-    NoFeasiblePath,
-    Unfakeable,
-    require_between,
-)
+from elsewhere.errors import InvalidParameter, NoFeasiblePath, Unfakeable
 from elsewhere.paper import _generate_kernels as _kernels
 from elsewhere.paper._generate_kernels import Chain, merge_classes, open_stream, remove_seed, subsample_classes
 from elsewhere.paper.aggregate import LARGEST_ANSWER, AggregateModel
 from elsewhere.paper.privacy_test import RULES, PrivacyTest, Verdict
 from elsewhere.paper.semantic_clustering import SemanticClasses
+from elsewhere.settings import Paper
 
 Stream = NDArray[np.uint64]
 
@@ -102,9 +98,7 @@ def generate_fake(
     [2, 2, 3, 2]
 
     """
-    for name, value, low, high in (("par_c", par_c, 0, 1), ("par_m", par_m, 0, 1), ("par_v", par_v, 1, np.inf)):
-        require_between(name, value, low, high, open_high=True)
-    require_between("par_l", par_l, 0, 1)
+    Paper(par_c=par_c, par_l=par_l, par_m=par_m, par_v=par_v)  # which refuses what is out of range
     C = ClassSets.of(classes)
     seed, stream = _check_seed(seed, C, model), open_stream(stream_key(rng), 0, 0)
     class_at = C.classes_of(seed)
@@ -321,9 +315,11 @@ class Attempts:
             tries[pending] += 1
             tested = np.flatnonzero(made[:, 0] >= 0)
             verdicts = self.test(made[tested], row[tested])
-            for name, count in [*verdicts.counts().items(), ("not_made", len(row) - len(tested))]:
-                tally[name] += count
-            passed = tested[verdicts.passed]
+            tally["not_made"] += len(row) - len(tested)
+            for verdict in verdicts:
+                for name in ("tested", *(verdict.rejected_by or ("passed",))):
+                    tally[name] += 1
+            passed = tested[np.array([verdict.passed for verdict in verdicts], dtype=bool)]
             r.append(made[passed])
             unit.append(pending[passed])
             accepted += [verdict for verdict in verdicts if verdict]

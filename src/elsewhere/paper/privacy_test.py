@@ -23,25 +23,20 @@ one; the box is `PrivacyTest.__call__`, line by line.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from elsewhere.data.slots import MINUTES_PER_DAY, Periods, Traces
 from elsewhere.data.visits import Codes, Floats, Ints, Locations
-from elsewhere.errors import (
-    InvalidParameter,
-    InvalidTraces,
-    NotEnoughAlternates,
-    require_between,
-    require_choice,
-    require_whole,
-)
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, require_choice
 from elsewhere.paper._similarity_kernels import Counted, numerators
 from elsewhere.paper.geographic_similarity import counted, similarities
+from elsewhere.settings import Paper
 
 RULES = ("similarity", "intersection", "differential", "others", "min_sim")
 
@@ -188,44 +183,6 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
     return traces
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """
-    The verdicts on many fakes; item i is a `Verdict`.
-
-    `rejected` (F, rules) tells by which of `RULES`, `measured` (F, 6) what was measured, in the order of `Verdict`.
-    """
-
-    rejected: NDArray[np.bool_] = field(repr=False)
-    measured: Floats = field(repr=False)
-    quantile: float | None = None
-    not_run: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> NDArray[np.bool_]:
-        """Return which fakes no rule rejected, (F,)."""
-        return np.asarray(~self.rejected.any(axis=1))
-
-    def counts(self) -> dict[str, int]:
-        """Count the fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
-        by_rule = {n: int(self.rejected[:, i].sum()) for i, n in enumerate(RULES) if n not in self.not_run}
-        return {"tested": len(self.rejected), "passed": int(self.passed.sum()), **by_rule}
-
-    def __len__(self) -> int:
-        return len(self.rejected)
-
-    def __getitem__(self, i: int) -> Verdict:
-        sim, shared, aligned, alternates, sim_s, closest = self.measured[i].tolist()
-        names = tuple(name for name, is_rejected in zip(RULES, self.rejected[i], strict=True) if is_rejected)
-        nearest = None if self.quantile is None else closest
-        return Verdict(
-            names, sim, int(shared), int(aligned), int(alternates), sim_s, nearest, self.quantile, self.not_run
-        )
-
-    def __iter__(self) -> Iterator[Verdict]:
-        return (self[i] for i in range(len(self)))
-
-
 WAVE = 64  # alternates that are looked at together
 STRANGERS_BELOW = 0.95  # the quantile of E15
 MOST_PLACES = 2**31 - 1  # what plain arrays can number
@@ -242,7 +199,7 @@ class PrivacyTest:
     >>> from elsewhere.paper.privacy_test import PrivacyTest
     >>> people = ew.Traces([[0, 0, 1], [2, 3, 3]], ew.Locations(n=6), users=["seed", "alternate"])
     >>> test = PrivacyTest.prepare(people.select([0]), people.select([1]))
-    >>> test([[4, 4, 5], [1, 4, 4]], seed=[0, 0]).passed.tolist()
+    >>> [verdict.passed for verdict in test([[4, 4, 5], [1, 4, 4]], seed=[0, 0])]
     [True, False]
 
     """
@@ -275,7 +232,8 @@ class PrivacyTest:
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). Alternates are counted up to the k-1st.
         """
-        _check_thresholds(par_s, par_i, par_d, k, against, min_sim)
+        rules: dict[str, Any] = {"par_s": par_s, "par_i": par_i, "par_d": par_d, "k": k, "min_sim": min_sim}
+        Paper(**rules, against=against)  # type: ignore[arg-type]  # which refuses what is out of range
         check_alternates(seeds, alternates, k=k, against=against)
         of_day = Periods.of(periods)
         # users of other traces are numbered after those of the seeds; all rows of one stand side by side
@@ -288,10 +246,11 @@ class PrivacyTest:
         if against == "all":
             quantile = _quantile_of_users(closest_seed(strangers, strangers.user, counts), strangers.user)
         thresholds = float(par_s), int(par_i), float(par_d), int(k), float(min_sim or 0)
-        not_run = _not_run(k, against, min_sim)
+        off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
+        not_run = tuple(name for name, is_off in off.items() if is_off)
         return PrivacyTest(seeds, of_day, counts, strangers, longest, thresholds, quantile, not_run)
 
-    def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike, *, stop: int | None = None) -> Verdicts:
+    def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike, *, stop: int | None = None) -> list[Verdict]:
         """
         Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds: the box, line by line.
 
@@ -308,8 +267,11 @@ class PrivacyTest:
         rejected = [sim > par_s, shared > par_i, alternates < k - 1]  # E51, E50, E52
         closest = np.zeros(len(r)) if self.quantile is None else closest_seed(f, self.counts.user[s], self.counts)
         rejected += [closest > (np.inf if self.quantile is None else self.quantile), sim_s < min_sim]  # E15, E56
-        measured = np.column_stack([sim, shared, aligned, alternates, sim_s, closest])
-        return Verdicts(np.column_stack(rejected), measured, self.quantile, self.not_run)
+        names = [tuple(compress(RULES, row)) for row in np.column_stack(rejected).tolist()]
+        nearest = [None] * len(r) if self.quantile is None else closest.tolist()
+        measured = (x.tolist() for x in (sim, shared, aligned, alternates, sim_s))
+        limits: Any = {"quantile": self.quantile, "not_run": self.not_run}
+        return [Verdict(*row, **limits) for row in zip(names, *measured, nearest, strict=True)]
 
     def count_alternates(self, f: Counted, s: Ints, par_d: float, stop: int) -> Ints:
         """Count the distinct users, but the seed's, with |sim_S(s, f) - sim_S(s', f)| < par_d for a trace (E52)."""
@@ -374,37 +336,16 @@ def check_alternates(seeds: Traces, alternates: Traces | str | None, *, k: int =
             '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
             stacklevel=3,
         )
-    _check_number(available, k, against)
-
-
-def _check_map(name: str, traces: Traces, locations: Locations) -> None:
-    if traces.locations is not locations and traces.locations != locations:
-        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
-
-
-def _check_number(available: int, k: int, against: str) -> None:
-    """Refuse fewer alternate users than the test needs (E60)."""
     needed = max(k - 1, int(against == "all"))
-    if available < needed:
+    if available < needed:  # E60
         raise NotEnoughAlternates(
             f'`k` = {k}, `against="{against}"` needs at least {needed} alternate users, got {available}.'
         )
 
 
-def _check_thresholds(par_s: float, par_i: int, par_d: float, k: int, against: str, min_sim: float | None) -> None:
-    require_between("par_s", par_s, 0, 1)
-    require_whole("par_i", par_i, 0)
-    require_between("par_d", par_d, 0, 1)
-    require_whole("k", k, 1)
-    require_choice("against", against, ("own", "all"))
-    if min_sim is not None:
-        require_between("min_sim", min_sim, 0, 1)
-
-
-def _not_run(k: int, against: str, min_sim: float | None) -> tuple[str, ...]:
-    """Return the names of the rules that are switched off."""
-    off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
-    return tuple(name for name, is_off in off.items() if is_off)
+def _check_map(name: str, traces: Traces, locations: Locations) -> None:
+    if traces.locations is not locations and traces.locations != locations:
+        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
 def _common_users(a: Traces, b: Traces) -> set[Any]:

@@ -5,8 +5,8 @@ Maximum likelihood counts what was seen; where slots are missing or uncertain, G
 may have been (E4).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -177,16 +177,27 @@ class Profiles(Sequence[MobilityProfile]):
         if not all(isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
         check_comparable(*parts)
-        return join_profiles([_alone(u) for u in parts])
 
+        def starts(sizes: Iterable[int]) -> Ints:
+            return np.cumsum([0, *sizes])
 
-def _alone(u: MobilityProfile) -> Profiles:
-    """Return the columns of a single user."""
-    tau, k = np.nonzero(u.visits)
-    of_visits = np.array([0, len(tau)]), tau.astype(np.int32), k.astype(np.int32), u.visits[tau, k]
-    moves: Iterable[Any] = (column.astype(np.int32) for column in (u.tau, u.tau_next, u.origin, u.target))
-    columns: tuple[Any, ...] = (*of_visits, np.array([0, len(u.count)]), *moves, u.count, u.R, u.T)
-    return Profiles(np.array([0, u.K]), u.support.astype(np.int32), *columns)
+        def columns(rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+            return (np.concatenate(column).astype(np.int32) for column in zip(*rows, strict=True))
+
+        visited = [np.nonzero(u.visits) for u in parts]
+        of_all: tuple[Any, ...] = (
+            starts(u.K for u in parts),
+            *columns((u.support,) for u in parts),
+            starts(len(tau) for tau, _ in visited),
+            *columns(visited),
+            np.concatenate([u.visits[at] for u, at in zip(parts, visited, strict=True)]),
+            starts(len(u.count) for u in parts),
+            *columns((u.tau, u.tau_next, u.origin, u.target) for u in parts),
+            np.concatenate([u.count for u in parts]),
+            parts[0].R,
+            parts[0].T,
+        )
+        return Profiles(*of_all)
 
 
 def check_comparable(*profiles: "MobilityProfile | Profiles") -> None:
@@ -280,18 +291,6 @@ def count(r: Codes, user: Ints, tau: Codes, *, U: int, R: int, T: int) -> Profil
     of_visits = np.searchsorted(visitor, users), *visit, visit_count
     columns: tuple[Any, ...] = (*of_visits, np.searchsorted(mover, users), *move, move_count, R, T)
     return Profiles(support_start, (support_key % R).astype(np.int32), *columns)
-
-
-def join_profiles(parts: list[Profiles]) -> Profiles:
-    """Join the columns of several parts of the users, in order."""
-    columns: dict[str, Any] = {}
-    for name in (column.name for column in fields(Profiles) if column.name not in ("R", "T", "sampling")):
-        arrays = [getattr(part, name) for part in parts]
-        if name.endswith("_start"):  # each part's entries come after those of the parts before it
-            before = np.cumsum([starts[-1] for starts in arrays])
-            arrays[1:] = [starts[1:] + end for starts, end in zip(arrays[1:], before, strict=False)]
-        columns[name] = np.concatenate(arrays)
-    return Profiles(**columns, R=parts[0].R, T=parts[0].T)
 
 
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)

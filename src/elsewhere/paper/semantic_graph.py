@@ -33,8 +33,8 @@ from elsewhere.data.visits import Floats, Ints
 from elsewhere.errors import InvalidParameter
 from elsewhere.paper.profiles import MobilityProfile, Profiles
 from elsewhere.paper.semantic_similarity import check_options, entropy_of, matches_of
-from elsewhere.scale import iterate_over
-from elsewhere.sorting import number_keys
+from elsewhere.scale import map_over
+from elsewhere.sorting import number_keys, number_parts
 
 ROLE_RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
 
@@ -72,10 +72,9 @@ def rank_visits(profiles: Profiles, *, whole_day: bool = False) -> RankedVisits:
     opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
     block = np.cumsum(opens) - 1
     first, size = rank[opens][block], np.bincount(block)[block]
-    covering = np.repeat(np.arange(len(size)), size)
-    covered = first[covering] + np.arange(len(covering)) - np.repeat(np.cumsum(size) - size, size)
+    covering, nth = number_parts(size)
     w = lived / lived.sum(axis=1, keepdims=True)
-    return RankedVisits(user, tau, place, count / lived[user, tau], rank, size, w, covering, covered)
+    return RankedVisits(user, tau, place, count / lived[user, tau], rank, size, w, covering, first[covering] + nth)
 
 
 def group_by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
@@ -232,7 +231,9 @@ def semantic_graph(
     columns = Profiles.of(profiles)
     edges = None
     if order == 1 or (mapping == "common" and columns.T > 1):
-        edges = _pair_loop(columns, order, mapping, rng, executor)
+        # the paper's double loop over all ordered pairs of users
+        work = partial(_edges_of, list(columns), order, mapping, entropy_of(rng))
+        edges = sum(map_over(work, range(len(columns)), executor=executor), csr_array((columns.R, columns.R)))
     return LocationGraph(columns, edges)
 
 
@@ -274,17 +275,6 @@ def _sum_of_ranks(visits: RankedVisits, places: Ints) -> Floats:
                 block += (left * width) @ right.T
         out[np.ix_(there, there)] += block
     return out
-
-
-def _pair_loop(
-    profiles: Profiles, order: int, mapping: str, rng: np.random.Generator | None, executor: Executor | None
-) -> Any:
-    """Return the edges of the paper's double loop over all ordered pairs of users."""
-    work = partial(_edges_of, list(profiles), order, mapping, entropy_of(rng))
-    edges = csr_array((profiles.R, profiles.R))
-    for one in iterate_over(work, range(len(profiles)), executor=executor):
-        edges = edges + one
-    return edges
 
 
 def _edges_of(everyone: list[MobilityProfile], order: int, mapping: str, entropy: list[int], index: int) -> Any:

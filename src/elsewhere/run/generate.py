@@ -29,6 +29,7 @@ from elsewhere.paper.semantic_graph import semantic_graph
 from elsewhere.run.publish import Fakes, Learnt
 from elsewhere.scale import map_over
 from elsewhere.settings import DELTA, Certified, Kappa, Life, Making, Method, MethodName, Paper, method_of
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis.certified import Observed, observed, release_certified
 from elsewhere.synthesis.generate_life import generate_lives
 
@@ -244,7 +245,6 @@ def _make_lives(run: Run, data: Visits | Traces, alternates: Visits | Traces | N
         method="life",
         parameters=dict(how),
         seeds=seeds,
-        users=people.users,
         verdicts=result.verdicts,
         attempts=attempts,
         tally=result.tally,
@@ -259,16 +259,13 @@ def _in_slots(fakes: Fakes, data: Traces) -> Fakes:
     v = fakes.visits
     begin = np.searchsorted(v.user, np.arange(len(fakes) + 1))
     if fakes.covered:  # nobody's rows: the days of each life
-        many = np.maximum(v.end - 1, v.start) // DAY - v.start // DAY + 1
-        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        day = np.unique(np.repeat(v.user.astype(np.int64) * (1 << 20) + v.start // DAY, many) + within)
+        visit, nth = number_parts(np.maximum(v.end - 1, v.start) // DAY - v.start // DAY + 1)
+        day = np.unique((v.user.astype(np.int64) * (1 << 20) + v.start // DAY)[visit] + nth)
         life, day, row = day >> 20, day & ((1 << 20) - 1), np.full(len(day), -1)
     else:
         order = np.argsort(data.user, kind="stable")
         first = np.searchsorted(data.user[order], np.arange(data.U + 1))
-        size = np.diff(first)[fakes.seed_of_life]
-        life = np.repeat(np.arange(len(fakes)), size)
-        within = np.arange(len(life)) - np.repeat(np.cumsum(size) - size, size)
+        life, within = number_parts(np.diff(first)[fakes.seed_of_life])
         row = order[first[fakes.seed_of_life[life]] + within]
         if data.dates is not None:
             day = data.dates.astype(np.int64)[row]
@@ -352,7 +349,6 @@ def _make_paper(
         method="paper",
         parameters={**dict(how), "kappa": label.kappa},
         seeds=np.unique(traces.user[seed_rows]).astype(np.int64),
-        users=traces.labels,
         verdicts=tuple(verdicts),
         attempts=attempts,
         tally=tally,

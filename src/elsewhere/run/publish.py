@@ -46,8 +46,6 @@ class Fakes:
         How they were made.
     seeds
         Persons of the data who could be a seed; whoever is not among them is a stranger to the fakes.
-    users
-        What the persons of the data are called.
     verdicts
         What the privacy test measured on each life.
     attempts
@@ -76,7 +74,6 @@ class Fakes:
     method: str
     parameters: Mapping[str, Any] = field(repr=False)
     seeds: Ints = field(repr=False)
-    users: tuple[Any, ...] = field(default=(), repr=False)
     verdicts: Sequence[Any] = field(default=(), repr=False)
     attempts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     tally: Mapping[str, int] = field(default_factory=dict)
@@ -246,11 +243,23 @@ def _choose_within_budget(fakes: Fakes, per_seed: int, choose: str, rng: np.rand
                 '`choose="likelihood"` is for fakes of the paper\'s method, which have one.', parameter="choose"
             )
         weight = finite(fakes.loglik)[fresh]
+    return fresh[draw_of_each(seed[fresh], weight, budget[seed[fresh]], rng)]
+
+
+def draw_of_each(seed: Ints, weight: Floats, n: Ints | int, rng: np.random.Generator) -> Ints:
+    """
+    Draw `n` fakes of each seed, fewer where there are fewer, without replacement, by weights exp(weight) (E62).
+
+    Examples
+    --------
+    >>> draw_of_each(np.array([0, 0, 1]), np.array([-5.0, -900.0, 0.0]), 1, np.random.default_rng(1)).tolist()
+    [0, 2]
+
+    """
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    key = weight + rng.gumbel(size=len(fresh))
-    order = fresh[np.lexsort((-key, seed[fresh]))]
+    order = np.lexsort((-(weight + rng.gumbel(size=len(seed))), seed))
     rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
-    return np.sort(order[rank < budget[seed[order]]])
+    return np.sort(order[rank < np.broadcast_to(n, len(seed))[order]])
 
 
 def finite(loglik: Floats) -> Floats:

@@ -19,6 +19,7 @@ RECENT = 10  # earlier days that a day is compared with
 NEW = 2  # weights of going somewhere new, beside two per class
 OWN = 6  # weights of an own place
 WATCH = 4 * 3_600
+TRIES = 8  # diaries of which one is taken
 FEATURES = 12 + DAY // WATCH  # of a diary
 TASTES = (4, 6, 8, 12, 13, 14, 15, 16, 17)  # those in which people differ: stays, new places, time at home, hours
 FADES = (2.0, 10.0, 40.0)  # days after which a day counts for a third of what it did
@@ -27,21 +28,31 @@ TIES = 2 * (len(SOON) + 1)  # by the time between, those of trips after all othe
 HOME = 0
 
 
-class Law(NamedTuple):
-    """
-    Pieces of stays, cut at the border of the day, and what is learnt of choices. K classes, Q kinds of day, T types.
+class Pieces(NamedTuple):
+    """Stays cut at the border of the day: seconds of their day, and what follows each."""
 
-    A piece says how long a stay of this class, begun at this second of the day, lasts, and what comes next.
-    """
-
+    user: NDArray[np.int64]
+    usage: NDArray[np.int64]
+    cls: NDArray[np.int64]
+    day: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    over: NDArray[np.int64]  # 1: goes on beyond the border
-    after: NDArray[np.int64]  # class of the next record of the day, -1 none
-    again: NDArray[np.int64]  # 1: the next record is at the same place
+    carried: NDArray[np.int64]  # 1: goes on from the day before
+    over: NDArray[np.int64]  # 1: goes on the day after
+    after: NDArray[np.int64]  # class of the next piece of the day, -1 none
+    again: NDArray[np.int64]  # 1: that is at the same place
     gap: NDArray[np.int64]  # seconds until it
     way: NDArray[np.int64]  # 1: spent on a way that is seen, or none
-    cls: NDArray[np.int64]
+
+
+class Law(NamedTuple):
+    """
+    The law of diaries: pieces of stays, what is learnt of choices, who has which days, when people are seen.
+
+    K classes, Q kinds of day, T habits. A piece says how long a stay of its class, begun then, lasts, and what follows.
+    """
+
+    pieces: Pieces
     by_type: NDArray[np.int64]  # pieces sorted by ((type, kind, class), carried), start
     type_first: NDArray[np.int64]
     by_kind: NDArray[np.int64]
@@ -58,11 +69,23 @@ class Law(NamedTuple):
     days_first: NDArray[np.int64]
     begins: NDArray[np.float64]  # (Q, K + 1) share of days of a kind that begin carried in a class, or open
     phases: NDArray[np.float64]  # (1 + FADES,) how much of having a record on a day follows all days, and recent ones
+    habits: NDArray[np.float64]  # (types, T) people of each type with each habit
+    mix: NDArray[np.float64]  # (T, 2, Q) how often days of each kind are
+    spread: NDArray[np.float64]  # (2, Q) concentration of people's shares about it
+    tastes: NDArray[np.float64]  # (TASTES,) deviation between people, in ln weight of a diary by each of them
+    type_of: NDArray[np.int64]  # (people,)
+    first_day: NDArray[np.int64]  # (people,) first and last day of each person, from the border on
+    last_day: NDArray[np.int64]
     role: NDArray[np.int64]  # (K,)
     leaves: NDArray[np.int64]  # (K,) 1: on a trip
     new: NDArray[np.float64]  # (2 K + NEW,)
     own: NDArray[np.float64]  # (OWN,)
     like: NDArray[np.float64]  # (FEATURES,)
+    border: int  # seconds after midnight at which days begin
+    lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
+    hi: int
+    most_own: int  # own places of a life, and pieces of a day
+    most_day: int
     grain: int
 
 
@@ -80,6 +103,21 @@ class Memory(NamedTuple):
     own_of: NDArray[np.int64]  # (K,) own places of each class
     visits_of: NDArray[np.int64]  # (K,)
     size: NDArray[np.int64]  # (2,) own places, days
+    among: NDArray[np.int64]  # (M,) own places that may come next, with what speaks for them, and their weights
+    columns: NDArray[np.float64]  # (M, OWN)
+    weight: NDArray[np.float64]  # (M,)
+
+
+class Choices(NamedTuple):
+    """What people chose, written down: a new place or not, which own place, which diary beside those of the law."""
+
+    new: NDArray[np.float64]  # (N, 2 K + NEW)
+    said: NDArray[np.float64]  # (N,)
+    own: NDArray[np.float64]  # (N, candidates, OWN)
+    many: NDArray[np.int64]  # (N,) candidates
+    chosen: NDArray[np.int64]  # (N,)
+    like: NDArray[np.float64]  # (N, 1 + TRIES, FEATURES)
+    size: NDArray[np.int64]  # (3,) of each
 
 
 class Day(NamedTuple):
@@ -102,8 +140,7 @@ def new_memory(most, days, K):
     return Memory(
         np.zeros(most, i), np.zeros(most, i), np.zeros((most, PARTS), i), np.zeros((most, most), i),
         np.zeros((most, most), i), np.zeros(most, i), np.full((days, SLOTS), -1), np.zeros(days, i),
-        np.zeros(K, i), np.zeros(K, i),
-        np.zeros(2, i),
+        np.zeros(K, i), np.zeros(K, i), np.zeros(2, i), np.zeros(most, i), np.zeros((most, OWN)), np.zeros(most),
     )  # fmt: skip
 
 
@@ -152,17 +189,17 @@ def _window(start, order, lo, hi, t, reach):
 
 
 @njit
-def draw_piece(law, kind_of_person, kind, off, c, carried, t, stream):
+def draw_piece(law, habit, kind, off, c, carried, t, stream):
     """Draw a piece of class c that begins at about t: of this type and kind, else of this kind, else of such a day."""
     K, Q = len(law.role), len(law.begins)
     orders = (law.by_type, law.by_kind, law.by_class)
     firsts = (law.type_first, law.kind_first, law.class_first)
-    rows = ((kind_of_person * Q + kind) * K + c, kind * K + c, off * K + c)
+    rows = ((habit * Q + kind) * K + c, kind * K + c, off * K + c)
     for level in range(3):
         order, cell = orders[level], rows[level] * 2 + carried
         lo, hi = firsts[level][cell], firsts[level][cell + 1]
         for reach in (NEAR, FAR):
-            a, b = _window(law.start, order, lo, hi, t, reach)
+            a, b = _window(law.pieces.start, order, lo, hi, t, reach)
             if b - a >= ENOUGH:
                 return order[a + int(uniform(stream) * (b - a))]
             if carried:
@@ -170,16 +207,16 @@ def draw_piece(law, kind_of_person, kind, off, c, carried, t, stream):
     if lo == hi:  # never on such a day
         cell = ((1 - off) * K + c) * 2 + carried
         lo, hi = law.class_first[cell], law.class_first[cell + 1]
-    a, b = _window(law.start, order, lo, hi, t, 4 * FAR)
+    a, b = _window(law.pieces.start, order, lo, hi, t, 4 * FAR)
     if a == b:
         a, b = lo, hi
     return order[a + int(uniform(stream) * (b - a))] if b > a else -1
 
 
 @njit
-def draw_opening(law, kind_of_person, kind, stream):
+def draw_opening(law, habit, kind, stream):
     """Draw the first piece of a day that nothing is carried into, -1 where there is none."""
-    cell = kind_of_person * len(law.begins) + kind
+    cell = habit * len(law.begins) + kind
     a, b = law.open_type_first[cell], law.open_type_first[cell + 1]
     if b - a >= ENOUGH:
         return law.open_type[a + int(uniform(stream) * (b - a))]
@@ -194,51 +231,61 @@ def part_of(t, off):
 
 
 @njit
-def own_columns(memory, x, here, before, part, day, out):
-    """Fill in what speaks for an own place x: visits, those at this part of the week, from here, back, lately."""
-    out[0] = math.log1p(memory.visits[x])
-    out[1] = math.log1p(memory.parts[x, part])
-    out[2] = math.log1p(memory.moves[here, x]) if here >= 0 else 0.0
-    out[3] = 1.0 if x == before and here >= 0 else 0.0
-    out[5] = 1.0 if x == before and here < 0 else 0.0  # where the person was seen last, days ago perhaps
-    out[4] = 1.0 if day - memory.last[x] <= 2 else 0.0
+def list_own(memory, day, c, here, before, part):
+    """
+    List the own places of class c but `here`, those that are new today last; return how many are older, and in all.
+
+    What speaks for one of before: visits, those at this part of the week, from here, back, lately.
+    """
+    known, old = memory.size[0], 0
+    from_here = 0 <= here < known
+    for x in range(known):
+        if memory.cls[x] == c and x != here:
+            out, memory.among[old] = memory.columns[old], x
+            out[0] = math.log1p(memory.visits[x])
+            out[1] = math.log1p(memory.parts[x, part])
+            out[2] = math.log1p(memory.moves[here, x]) if from_here else 0.0
+            out[3] = 1.0 if x == before and from_here else 0.0
+            out[4] = 1.0 if memory.size[1] - memory.last[x] <= 2 else 0.0
+            out[5] = 1.0 if x == before and not from_here else 0.0  # where the person was seen last, days ago perhaps
+            old += 1
+    n = old
+    for x in range(known, day.state[1]):
+        if day.new_cls[x - known] == c and x != here:
+            memory.among[n] = x
+            n += 1
+    return old, n
 
 
 @njit
-def new_logit(law, c, own, visits, day):
-    """Return the ln odds of a new place of class c."""
-    K = len(law.role)
-    w = law.new
-    return w[c] + w[K + c] * math.log1p(own) + w[2 * K] * math.log1p(visits) + w[2 * K + 1] * math.log1p(day)
+def new_columns(memory, c, fresh, out):
+    """Fill in what speaks for a new place of class c, of which `fresh` places are new today already."""
+    K = len(memory.own_of)
+    out[:] = 0.0
+    out[c] = 1.0
+    out[K + c] = math.log1p(memory.own_of[c] + fresh)
+    out[2 * K] = math.log1p(memory.visits_of[c] + fresh)
+    out[2 * K + 1] = math.log1p(memory.size[1])
 
 
 @njit
-def draw_own(law, memory, day, c, here, before, part, weight, columns, stream):
+def draw_own(law, memory, day, c, here, before, part, stream):
     """Draw which own place of class c comes after `here`: one of before, one that is new today, or a newer one."""
-    known, added = memory.size[0], day.state[1] - memory.size[0]
-    today = memory.size[1]
-    own, visits, some = memory.own_of[c], memory.visits_of[c], 0
-    for j in range(known + added):
-        weight[j] = 0.0
-        if j == here:
-            continue
-        if j < known:
-            if memory.cls[j] == c:
-                own_columns(memory, j, here if here < known else -1, before, part, today, columns)
-                v = 0.0
-                for k in range(OWN):
-                    v += law.own[k] * columns[k]
-                weight[j] = math.exp(v)
-                some += 1
-        elif day.new_cls[j - known] == c:
-            weight[j] = 1.0
-            own, visits, some = own + 1, visits + 1, some + 1
-    logit = new_logit(law, c, own, visits, today)
+    known, added, K = memory.size[0], day.state[1] - memory.size[0], len(law.role)
+    old, n = list_own(memory, day, c, here, before, part)
+    for k in range(n):
+        v = 0.0
+        for j in range(OWN if k < old else 0):
+            v += law.own[j] * memory.columns[k, j]
+        memory.weight[k] = math.exp(v)
+    fresh, w = n - old, law.new
+    logit = (
+        w[c] + w[K + c] * math.log1p(memory.own_of[c] + fresh)
+        + w[2 * K] * math.log1p(memory.visits_of[c] + fresh) + w[2 * K + 1] * math.log1p(memory.size[1])
+    )  # fmt: skip
     full = known + added >= len(memory.cls) - 1 or added >= len(day.new_cls) - 1
-    if some > 0 and (full or uniform(stream) * (1.0 + math.exp(logit)) >= math.exp(logit)):
-        j = draw_index(weight, known + added, uniform(stream))
-        if j >= 0:
-            return j
+    if n > 0 and (full or uniform(stream) * (1.0 + math.exp(logit)) >= math.exp(logit)):
+        return memory.among[draw_index(memory.weight, n, uniform(stream))]
     if full:
         return max(here, 0)
     day.new_cls[added] = c
@@ -266,34 +313,33 @@ def wobble(length, grain, stream):
 
 
 @njit
-def draw_day(
-    law, memory, kind_of_person, kind, off, here, before, first_piece, lo, hi, weight, columns, stream, day
-):  # fmt: skip
+def draw_day(law, memory, habit, kind, off, here, before, first_piece, lo, hi, stream, day):
     """Draw one diary into `day`, between seconds `lo` and `hi`: at place `here`, carried over, or by an opening."""
     day.state[0], day.state[1], day.state[2] = 0, memory.size[0], 0
+    pieces = law.pieces
     q, grain, most, way, opens = 0, law.grain, len(day.own) - 1, 0, here < 0 and first_piece < 0
     if here >= 0:
         c, t, x = memory.cls[here], lo, here
-        p = draw_piece(law, kind_of_person, kind, off, c, 1, 0, stream)
+        p = draw_piece(law, habit, kind, off, c, 1, 0, stream)
         if p < 0:
-            p = draw_piece(law, kind_of_person, kind, off, c, 0, 0, stream)
+            p = draw_piece(law, habit, kind, off, c, 0, 0, stream)
     else:
-        p = first_piece if first_piece >= 0 else draw_opening(law, kind_of_person, kind, stream)
+        p = first_piece if first_piece >= 0 else draw_opening(law, habit, kind, stream)
         if p >= 0:
-            c = law.cls[p]
-            t = lo if first_piece >= 0 else max(lo, rounded(law.start[p] + wobble(3600, grain, stream), grain))
+            c = pieces.cls[p]
+            t = lo if first_piece >= 0 else max(lo, rounded(pieces.start[p] + wobble(3600, grain, stream), grain))
             t = min(t, DAY - grain)
-            x = draw_own(law, memory, day, c, -1, before, part_of(t, off), weight, columns, stream)
+            x = draw_own(law, memory, day, c, -1, before, part_of(t, off), stream)
     while p >= 0 and q < most:
-        length = law.end[p] - law.start[p]
-        if law.over[p] == 1:
+        length = pieces.end[p] - pieces.start[p]
+        if pieces.over[p] == 1:
             end = DAY
         elif length == 0:
             end = t
         else:
-            end = (t + length if length < BRIEF and (q > 0 or opens) else law.end[p]) + wobble(length, grain, stream)
+            end = (t + length if length < BRIEF and (q > 0 or opens) else pieces.end[p]) + wobble(length, grain, stream)
             end = max(rounded(end, grain), t + grain)
-            if law.end[p] < hi <= end and t + grain < hi:  # it ended within what is seen
+            if pieces.end[p] < hi <= end and t + grain < hi:  # it ended within what is seen
                 end = hi - grain
         stays_on = end >= DAY
         day.own[q], day.cls[q], day.start[q], day.end[q], day.way[q] = x, c, t, min(end, DAY), way
@@ -301,22 +347,22 @@ def draw_day(
         if stays_on:
             day.state[2] = 1
             break
-        if law.after[p] < 0:
+        if pieces.after[p] < 0:
             break
-        gap = law.gap[p]
+        gap = pieces.gap[p]
         t = end + (max(rounded(gap + wobble(gap, grain, stream), grain), grain) if gap > 0 else 0)
-        if law.end[p] + gap < hi <= t:
+        if pieces.end[p] + gap < hi <= t:
             t = max(hi - grain, end)
-        way = law.way[p]
+        way = pieces.way[p]
         if t >= DAY:
             if way == 1:  # who would still be on the way does not leave
                 day.end[q - 1], day.state[2] = DAY, 1
             break
-        if law.again[p] == 0:
-            c = law.after[p]
-            to = draw_own(law, memory, day, c, x, before, part_of(t, off), weight, columns, stream)
+        if pieces.again[p] == 0:
+            c = pieces.after[p]
+            to = draw_own(law, memory, day, c, x, before, part_of(t, off), stream)
             before, x = x, to
-        p = draw_piece(law, kind_of_person, kind, off, c, 0, t, stream)
+        p = draw_piece(law, habit, kind, off, c, 0, t, stream)
     day.state[0] = q
     fill_slots(day)
 
@@ -379,9 +425,9 @@ def day_features(law, memory, off, day, out):
 
 
 @njit
-def choose_day(law, memory, off, tastes, days, features, shares, stream):
+def choose_day(law, memory, off, tastes, days, stream):
     """Draw one of several diaries, by weights exp(likeness and all that people's days are chosen by)."""
-    top = -1e18
+    features, shares, top = np.zeros(FEATURES), np.zeros(len(days)), -1e18
     for a in range(len(days)):
         day_features(law, memory, off, days[a], features)
         shares[a] = 0.0
@@ -430,169 +476,164 @@ def remember_day(law, memory, off, day):
 
 
 @njit
-def replay(
-    law, person_first, person_type, day_first, day_kind, day_off, own, cls, start, end, over, tries, share, key,
-    new_rows, new_said, own_rows, own_many, own_chosen, like_rows, size,
-):  # fmt: skip
-    """
-    Live people's days again and write down their choices: new or own place, which own place, which diary.
+def note_choice(memory, day, c, x, here, before, part, rows):
+    """Write down that own place x of class c, perhaps a new one, came after `here`."""
+    old, n = list_own(memory, day, c, here, before, part)
+    i, j = rows.size[0], rows.size[1]
+    if n > 0 and i < len(rows.new):
+        new_columns(memory, c, n - old, rows.new[i])
+        rows.said[i] = 1.0 if x >= day.state[1] else 0.0
+        rows.size[0] += 1
+    for k in range(old):
+        if memory.among[k] == x and 1 < old <= rows.own.shape[1] and j < len(rows.own):
+            rows.own[j, :old], rows.many[j], rows.chosen[j] = memory.columns[:old], old, k
+            rows.size[1] += 1
 
-    `person_first` days of each person, `day_first` pieces of each day, `own` numbers a person's places as they appear.
-    Of the days, a share is put beside `tries` diaries that the law draws for the same person, kind and state.
+
+@njit
+def replay_day(pieces, memory, own, a, b, off, here, before, rows, day):
+    """Live pieces a to b again, `here` to begin with, and write their choices down; return the last place but one."""
+    known = memory.size[0]
+    day.state[0], day.state[1], day.state[2] = b - a, known, 0
+    for q in range(b - a):
+        x, c, t = own[a + q], pieces.cls[a + q], pieces.start[a + q]
+        day.own[q], day.cls[q], day.start[q], day.end[q] = x, c, t, pieces.end[a + q]
+        if q == 0 and here >= 0:
+            continue
+        if x != here:
+            note_choice(memory, day, c, x, here, before, part_of(t, off), rows)
+        if x >= day.state[1]:
+            day.new_cls[x - known] = c
+            day.state[1] = x + 1
+        before, here = here, x
+    fill_slots(day)
+    return before
+
+
+@njit
+def replay(law, people, offset, habit_of, kind, off, own, share, key, rows):
     """
-    most = 1
-    for i in range(len(own)):
-        most = max(most, own[i] + 2)
-    longest = 1
-    for i in range(len(person_first) - 1):
-        longest = max(longest, person_first[i + 1] - person_first[i])
-    K = len(law.role)
-    memory, real, other = new_memory(most + 64, longest + 1, K), new_day(256), new_day(256)
-    weight, columns = np.zeros(most + 512), np.zeros(OWN)
-    for i in range(len(person_first) - 1):
+    Live these people's days again and write down their choices.
+
+    Person i has days offset[i] : offset[i + 1]; `own` numbers a person's places as they appear. Of the days, a share is
+    put beside diaries that the law draws for the same person, kind and state.
+    """
+    pieces, longest = law.pieces, np.diff(offset).max()
+    memory, real, other = new_memory(own.max() + 66, longest + 1, len(law.role)), new_day(256), new_day(256)
+    for n in range(len(people)):
+        i = people[n]
         clear_memory(memory)
-        stream = open_stream(key, 0, i)
+        stream = open_stream(key, 0, n)
         here, before = -1, -1
-        for d in range(person_first[i], person_first[i + 1]):
-            off, kind, a, b = day_off[d], day_kind[d], day_first[d], day_first[d + 1]
-            if b - a > 255:
-                b = a + 255
-            known = memory.size[0]
-            real.state[0], real.state[1], real.state[2] = b - a, known, 0
-            carried = here >= 0 and b > a and start[a] == 0 and own[a] == here
-            now, last = here if carried else -1, before
-            for q in range(b - a):
-                x, c = own[a + q], cls[a + q]
-                real.own[q], real.cls[q], real.start[q], real.end[q] = x, c, start[a + q], end[a + q]
-                if q == 0 and carried:
-                    continue
-                is_new = x >= real.state[1]
-                if x != now:
-                    mine, visits, some, chosen = memory.own_of[c], memory.visits_of[c], 0, -1
-                    for j in range(real.state[1]):
-                        if j == now:
-                            continue
-                        if j >= known:
-                            if real.new_cls[j - known] == c:
-                                mine, visits = mine + 1, visits + 1
-                            continue
-                        if memory.cls[j] == c:
-                            if some < own_rows.shape[1] and size[1] < len(own_rows):
-                                at = now if now < known else -1
-                                part = part_of(start[a + q], off)
-                                own_columns(memory, j, at, last, part, memory.size[1], own_rows[size[1], some])
-                                if j == x:
-                                    chosen = some
-                            some += 1
-                    here_too = 1 if 0 <= now < known and memory.cls[now] == c else 0
-                    if size[0] < len(new_rows) and mine > here_too:
-                        new_rows[size[0], c] = 1.0
-                        new_rows[size[0], K + c] = math.log1p(mine)
-                        new_rows[size[0], 2 * K] = math.log1p(visits)
-                        new_rows[size[0], 2 * K + 1] = math.log1p(memory.size[1])
-                        new_said[size[0]] = 1.0 if is_new else 0.0
-                        size[0] += 1
-                    if chosen >= 0 and 1 < some <= own_rows.shape[1]:
-                        own_many[size[1]], own_chosen[size[1]] = some, chosen
-                        size[1] += 1
-                if is_new:
-                    real.new_cls[x - known] = c
-                    real.state[1] = x + 1
-                last, now = now, x
-            fill_slots(real)
-            if size[2] < len(like_rows) and b > a and uniform(stream) < share and memory.size[1] > 0:
-                day_features(law, memory, off, real, like_rows[size[2], 0])
-                for n in range(tries):
-                    draw_day(
-                        law, memory, person_type[i], kind, off, here if carried else -1, before, -1, 0, DAY, weight,
-                        columns, stream, other,
-                    )  # fmt: skip
-                    day_features(law, memory, off, other, like_rows[size[2], n + 1])
-                size[2] += 1
-            remember_day(law, memory, off, real)
+        for d in range(offset[i], offset[i + 1]):
+            a, b = law.day_first[d], min(law.day_first[d + 1], law.day_first[d] + 255)
+            if here >= 0 and not (b > a and pieces.start[a] == 0 and own[a] == here):
+                here = -1
+            last = replay_day(pieces, memory, own, a, b, off[d], here, before, rows, real)
+            if rows.size[2] < len(rows.like) and b > a and uniform(stream) < share and memory.size[1] > 0:
+                like = rows.like[rows.size[2]]
+                day_features(law, memory, off[d], real, like[0])
+                for j in range(1, len(like)):
+                    draw_day(law, memory, habit_of[i], kind[d], off[d], here, before, -1, 0, DAY, stream, other)
+                    day_features(law, memory, off[d], other, like[j])
+                rows.size[2] += 1
+            remember_day(law, memory, off[d], real)
             here, before = -1, last
-            if b > a and over[b - 1] == 1:
+            if b > a and pieces.over[b - 1] == 1:
                 here = own[b - 1]
             elif b > a:
                 before = own[b - 1]
 
 
 @njit
-def draw_diary(
-    law, kind_of_person, mix, tastes, off, lo, hi, until, tries, memory, days, weight, columns, features, stream, own,
-    cls, start, end, way,
-):  # fmt: skip
-    """
-    Draw the diary of one life; return its number of pieces.
+def draw_kind(law, mix, recent, state, inner, stream):
+    """Draw the kind of a day that begins in class `state` (K: open); of days within a span, whether it has a record."""
+    shares = np.empty(len(mix))
+    likely_kinds(mix, law.phases, recent, shares)
+    if not inner:  # a span begins and ends with a record, whatever the phase
+        shares[0] = 0.0
+    for k in range(len(mix)):
+        shares[k] *= law.begins[k, state]
+    kind = draw_index(shares, len(mix), uniform(stream))
+    if kind < 0:
+        kind = max(draw_index(mix, len(mix), uniform(stream)), 0)
+    return kind
 
-    `mix` (2, Q) the person's kinds of day, `tastes` (TASTES,) ln weights of a diary, `off` (D,) its calendar; the life
-    is seen from second `lo` of the first day until second `hi` of the last; -1: whenever something is recorded,
-    on the last day before second `until`. Times are seconds since the first border.
+
+@njit
+def draw_first(law, habit, off, lo, stream):
+    """Return the piece of a day of this habit in which somebody is seen at second `lo`, and the kind of day."""
+    cell, kind = habit * 2 + off, 0
+    a, b = law.days_first[cell], law.days_first[cell + 1]
+    for _ in range(40 if b > a else 0):
+        donor = law.days[a + int(uniform(stream) * (b - a))]
+        kind = law.day_kind[donor]
+        for p in range(law.day_first[donor], law.day_first[donor + 1]):
+            if law.pieces.start[p] <= lo < law.pieces.end[p]:
+                return p, kind
+    return -1, kind
+
+
+@njit
+def append_day(day, border, limit, until, here, diary):
+    """Write the pieces of a day that begins at second `border` behind a diary, up to second `limit` of it."""
+    n, own, end = diary.state[0], diary.own, diary.end
+    for q in range(day.state[0]):
+        s, e = day.start[q], min(day.end[q], limit)
+        if s >= until:
+            break
+        if s >= limit:
+            if day.way[q] == 1 and n > 0:  # who would still be on the way does not leave
+                end[n - 1] = border + limit
+            break
+        if q == 0 and here >= 0 and n > 0 and own[n - 1] == day.own[0] and end[n - 1] == border + s:
+            end[n - 1] = border + e
+            continue
+        if n == len(own):
+            break
+        own[n], diary.cls[n], diary.way[n] = day.own[q], day.cls[q], day.way[q]
+        diary.start[n], end[n] = border + s, border + e
+        n += 1
+    diary.state[0] = n
+
+
+@njit
+def draw_diary(law, habit, mix, tastes, off, memory, days, stream, diary):
+    """
+    Draw the diary of one life; return its number of pieces. Times are seconds since the first border.
+
+    `mix` (2, Q) the person's kinds of day, `tastes` (TASTES,) ln weights of a diary, `off` (D,) its calendar.
     """
     clear_memory(memory)
-    Q, D, n = len(law.begins), len(off), 0
-    here, before = -1, -1
-    shares, recent = np.empty(max(Q, tries)), np.zeros((len(FADES), 2))
+    D, here, before, recent = len(off), -1, -1, np.zeros((len(FADES), 2))
     open_phases(recent, mix[off[0], 0])
+    diary.state[0] = 0
     for d in range(D):
-        first_piece, kind, begin = -1, 0, 0
-        inner = 0 < d < D - 1  # a span begins and ends with a record, whatever the phase
-        if d == 0 and lo >= 0:
-            cell = kind_of_person * 2 + off[0]
-            a, b = law.days_first[cell], law.days_first[cell + 1]
-            begin = lo
-            for _ in range(40):
-                if first_piece >= 0 or b == a:
-                    break
-                donor = law.days[a + int(uniform(stream) * (b - a))]
-                kind = law.day_kind[donor]
-                for p in range(law.day_first[donor], law.day_first[donor + 1]):
-                    if law.start[p] <= lo < law.end[p]:
-                        first_piece = p
+        first_piece, begin, limit, until = -1, 0, DAY, DAY
+        inner = 0 < d < D - 1
+        if d == D - 1:
+            limit, until = (law.hi, DAY) if law.hi >= 0 else (DAY, DAY - law.border)
+        if d == 0 and law.lo >= 0:
+            begin = law.lo
+            first_piece, kind = draw_first(law, habit, off[0], begin, stream)
         if first_piece < 0:
-            state = memory.cls[here] if here >= 0 else len(law.role)
-            likely_kinds(mix[off[d]], law.phases, recent, shares)
-            if not inner:
-                shares[0] = 0.0
-            for k in range(Q):
-                shares[k] *= law.begins[k, state]
-            kind = draw_index(shares, Q, uniform(stream))
-            if kind < 0:
-                kind = max(draw_index(mix[off[d]], Q, uniform(stream)), 0)
+            kind = draw_kind(law, mix[off[d]], recent, memory.cls[here] if here >= 0 else len(law.role), inner, stream)
         if inner:
             fade(recent, 1.0 if kind == 0 else 0.0)
-        for a in range(tries):
+        for a in range(len(days)):
             draw_day(
-                law, memory, kind_of_person, kind, off[d], here, before, first_piece, begin,
-                hi if hi >= 0 and d == D - 1 else DAY, weight, columns, stream, days[a],
+                law, memory, habit, kind, off[d], here, before, first_piece, begin, limit, stream, days[a]
             )  # fmt: skip
-        day = days[choose_day(law, memory, off[d], tastes, days, features, shares, stream)]
+        day = days[choose_day(law, memory, off[d], tastes, days, stream)]
         remember_day(law, memory, off[d], day)
-        last_day = d == D - 1
-        for q in range(day.state[0]):
-            s, e = day.start[q] + d * DAY, day.end[q] + d * DAY
-            if last_day and hi < 0 and s - d * DAY >= until:
-                break
-            if last_day and hi >= 0:
-                if s - d * DAY >= hi:
-                    if day.way[q] == 1 and n > 0:  # who would still be on the way does not leave
-                        end[n - 1] = d * DAY + hi
-                    break
-                e = min(e, d * DAY + hi)
-            if q == 0 and here >= 0 and n > 0 and own[n - 1] == day.own[0] and end[n - 1] == s:
-                end[n - 1] = e
-                continue
-            if n == len(own):
-                break
-            own[n], cls[n], start[n], end[n], way[n] = day.own[q], day.cls[q], s, e, day.way[q]
-            n += 1
+        append_day(day, d * DAY, limit, until, here, diary)
         m = day.state[0]
         if m > 1:
             before = day.own[m - 2]
         here = day.own[m - 1] if m > 0 and day.state[2] == 1 else -1
         if m > 0 and here < 0:
             before = day.own[m - 1]
-    return n
+    return diary.state[0]
 
 
 @njit

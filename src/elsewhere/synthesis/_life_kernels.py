@@ -11,23 +11,22 @@ from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.paper._profile_kernels import draw_index
 from elsewhere.synthesis._diary_kernels import (
     DAY,
-    FEATURES,
     HOME,
-    OWN,
+    TRIES,
     draw_diary,
     gamma,
     new_day,
     new_memory,
     normal,
 )
-from elsewhere.synthesis._way_kernels import MOST_PASSES, draw_lengths, find_route, new_bridge
+from elsewhere.synthesis._way_kernels import MOST_PASSES, REMEMBERED, draw_lengths, find_route, new_bridge
 
 BINS = 10  # of a distance
 PACES = 12  # bins of a distance, finer, by the time between
 EXACT = 256  # candidates of a class up to which all are weighed; beyond, a sample
 PROPOSED = 24  # of each of three samples: anywhere, about a tied place, about it more widely
 BRIEF = 1_800  # a shorter stay keeps its length, a longer one the hour at which it ends
-REMEMBERED = 1 << 14  # cells of ways that a life remembers
+SWEEPS = 4
 
 
 class Ground(NamedTuple):
@@ -80,6 +79,26 @@ def find_anchors(role, n, cls, time, out):
     if main >= 0 and time[main] < 0.05 * total:
         main = -1
     out[0], out[1] = home, main
+
+
+class Where(NamedTuple):
+    """What places are to people: the ground that lives are placed on, and what each person has added to it."""
+
+    ground: Ground
+    passed: NDArray[np.float64]  # (R,) people expected to pass each published place, END where nobody does
+    mine: NDArray[np.int64]  # candidates of each person's own places, and what is left of them without it
+    left: NDArray[np.float64]
+    mine_first: NDArray[np.int64]  # (people + 1,)
+
+
+class Rows(NamedTuple):
+    """Records of lives; the class of passes is -1."""
+
+    life: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    place: NDArray[np.int64]
+    cls: NDArray[np.int64]
 
 
 class Ties(NamedTuple):
@@ -335,13 +354,6 @@ def draw_mix(mixes, spread, stream, mix):
 
 
 @njit
-def leave_out(g, mine, mine_left, lo, hi):
-    """Take the seed's own contribution out of the weights."""
-    for j in range(lo, hi):
-        g.weight[mine[j]] *= mine_left[j]
-
-
-@njit
 def half(length, grain):
     """Return half of a length, a multiple of the grain of the file's times."""
     return max(length // 2 // grain, 1) * grain
@@ -357,13 +369,13 @@ def cut_off(latest, n, start, end):
 
 
 @njit
-def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
+def lay_way(w, way, t, brief, grain, stream, took, n, rows):
     """
     Write the cells of a way (seconds, number, cells) behind row n - 1; return the rows so far and when it is over.
 
     Who was somewhere for long leaves so that it is over at `t`, and hurries; after a `brief` stay it takes its time.
     """
-    cells = way[1]
+    cells, start, end = way[1], rows.start, rows.end
     leave = end[n - 1] if brief else start[n - 1] + half(end[n - 1] - start[n - 1], grain)
     takes = way[0] if brief else min(way[0], max(t - leave, cells * w.hurry * w.tick))
     if cells > 0:
@@ -373,96 +385,96 @@ def lay_way(w, way, t, brief, grain, stream, took, n, start, end, place):
     t += takes if cells == 0 else 0  # until then at the last place
     end[n - 1] = t
     for c in range(cells):
-        place[n], start[n], end[n] = way[2 + c], t, t + took[c]
+        rows.place[n], rows.cls[n], start[n], end[n] = way[2 + c], -1, t, t + took[c]
         t += took[c]
         n += 1
     return n, t
 
 
 @njit
-def draw_lives(
-    law, g, w, habits, mixes, spread, tasting, points, first_day, last_day, lo, hi, border, attempt, numbers, key,
-    tries, sweeps, mine, mine_left, mine_first, most_own, most_day, life, start, end, place, cls, usage, first, good,
-):  # fmt: skip
-    """
-    Draw one life for each of `numbers`; life i is written to rows first[i] : first[i + 1], where it is `good`.
+def place_life(law, where, seed, memory, diary, m, point, stream, sigma):
+    """Draw the places of a diary of m pieces, the seed's own contribution left out; return whether there are any."""
+    g, owned, time = where.ground, memory.size[0], np.zeros(memory.size[0])
+    for q in range(m):
+        time[diary.own[q]] += max(diary.end[q] - diary.start[q], 60)
+    mine = where.mine[where.mine_first[seed] : where.mine_first[seed + 1]]
+    left = where.left[where.mine_first[seed] : where.mine_first[seed + 1]]
+    for j in range(len(mine)):
+        g.weight[mine[j]] *= left[j]
+    placed = m > 0 and draw_sigma(g, law.role, owned, memory.cls, time, memory.soon, SWEEPS, point, stream, sigma)
+    for k in mine:
+        g.weight[k] = g.total[k + 1] - g.total[k]
+    return placed
 
-    `habits[i]` are those of the seed's type, by people, `points[i]` is where its home is drawn, -1 anywhere;
-    `first_day`, `last_day` its own days; `mine[mine_first[i] : mine_first[i + 1]]` the candidates (rows of `g.place`)
-    that are its own places, of whose weight `mine_left` is left for its fake. Returns the number of rows, or less than
-    0 where the room was not enough.
+
+@njit
+def write_life(
+    law, xy, w, diary, m, sigma, base, latest, routes, pool, used, shut, took, bridge, stream, n, rows
+):  # fmt: skip
+    """Write the records of a diary of m pieces behind row n - 1, with ways between them; return the rows so far."""
+    own, begin, until, brief = diary.own, diary.start, diary.end, w.guide > 0.0
+    for q in range(m):
+        t = base + begin[q]
+        if diary.way[q] == 1 and len(w.moves.to) > 0:
+            trip, seconds = law.leaves[diary.cls[q - 1]], begin[q] - until[q - 1]
+            at = find_route(xy, w, own[q - 1], own[q], sigma, seconds, trip, routes, pool, used, shut, bridge, stream)
+            n, t = lay_way(w, pool[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, rows)
+        elif q > 0 and n > 0:
+            t = rows.end[n - 1] if begin[q] == until[q - 1] else max(t, rows.end[n - 1])
+        if t >= latest:
+            return cut_off(latest, n, rows.start, rows.end)
+        length = until[q] - begin[q]
+        brief = w.guide > 0.0 and length < BRIEF
+        until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
+        rows.start[n], rows.end[n], rows.place[n], rows.cls[n] = t, min(until_then, latest), sigma[own[q]], diary.cls[q]
+        n += 1
+    return n
+
+
+@njit
+def draw_lives(law, where, w, seeds, points, attempts, numbers, key, rows, first, good):
     """
-    K, Q = len(law.role), mixes.shape[2]
-    longest = (last_day - first_day).max() + 1
-    memory = new_memory(most_own, longest + 1, K)
-    days = [new_day(most_day) for _ in range(tries)]
-    weight, columns, features = np.zeros(most_own + 512), np.zeros(OWN), np.zeros(FEATURES)
-    room = longest * most_day
-    own, kinds = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    begin, until, via = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    off = np.zeros(longest, np.int64)
-    mix, time, sigma = np.zeros((2, Q)), np.zeros(most_own), np.zeros(most_own, np.int64)
-    tastes = np.zeros(len(tasting))
-    took, shut = np.zeros(MOST_PASSES, np.int64), w.closed.copy()
-    routes, ways, used = np.full((most_own, most_own), -1), np.zeros(REMEMBERED, np.int64), np.zeros(1, np.int64)
-    bridge = new_bridge(w.moves, w.coarse)
-    n = 0
-    for i in range(len(numbers)):
-        stream = open_stream(key, attempt, numbers[i])
+    Draw a life of each of `seeds`; life i is written to rows first[i] : first[i + 1], where it is `good`.
+
+    `points[i]` is where its home is drawn, -1 anywhere; `attempts[i]` and `numbers[i]` say what stream it is drawn
+    from. Returns the number of rows, or less than 0 where the room was not enough.
+    """
+    longest = (law.last_day - law.first_day)[seeds].max() + 1
+    memory = new_memory(law.most_own, longest + 1, len(law.role))
+    diary = new_day(longest * law.most_day)
+    days = [new_day(law.most_day) for _ in range(TRIES)]
+    took, shut, bridge = np.zeros(MOST_PASSES, np.int64), w.closed.copy(), new_bridge(w.moves, w.coarse)
+    routes, pool = np.full((law.most_own, law.most_own), -1), np.zeros(REMEMBERED, np.int64)
+    used = np.zeros(1, np.int64)
+    mix, tastes = np.zeros(law.mix.shape[1:]), np.zeros(len(law.tastes))
+    sigma, n = np.zeros(law.most_own, np.int64), 0
+    for i in range(len(seeds)):
+        stream, seed = open_stream(key, attempts[i], numbers[i]), seeds[i]
         first[i] = n
-        D = last_day[i] - first_day[i] + 1
-        for d in range(D):
-            off[d] = 1 if (first_day[i] + d + 3) % 7 >= 5 else 0
-        habit = draw_index(habits[i], len(mixes), uniform(stream))
-        draw_mix(mixes[habit], spread, stream, mix)
+        date = np.arange(law.first_day[seed], law.last_day[seed] + 1)
+        habit = draw_index(law.habits[law.type_of[seed]], len(law.mix), uniform(stream))
+        draw_mix(law.mix[habit], law.spread, stream, mix)
         for j in range(len(tastes)):
-            tastes[j] = tasting[j] * normal(stream)
-        m = draw_diary(
-            law, habit, mix, tastes, off[:D], lo, hi, DAY - border, tries, memory, days, weight, columns, features,
-            stream, own, kinds, begin, until, via,
-        )  # fmt: skip
+            tastes[j] = law.tastes[j] * normal(stream)
+        off = ((date + 3) % 7 >= 5).astype(np.int64)
+        m = draw_diary(law, habit, mix, tastes, off, memory, days, stream, diary)
         point = points[i] if points[i] >= 0.0 else uniform(stream)
-        owned = memory.size[0]
-        time[:owned] = 0.0
-        for q in range(m):
-            time[own[q]] += max(until[q] - begin[q], 60)
-        # the seed's own contribution is left out of the weights, and taken back in afterwards
-        leave_out(g, mine, mine_left, mine_first[i], mine_first[i + 1])
-        good[i] = m > 0 and draw_sigma(g, law.role, owned, memory.cls, time, memory.soon, sweeps, point, stream, sigma)
-        for j in range(mine_first[i], mine_first[i + 1]):
-            g.weight[mine[j]] = g.total[mine[j] + 1] - g.total[mine[j]]
+        good[i] = place_life(law, where, seed, memory, diary, m, point, stream, sigma)
         if not good[i]:
             continue
-        if n + m * (MOST_PASSES + 1) > len(start):
+        if n + m * (MOST_PASSES + 1) > len(rows.start):
             return -i - 1
-        base = first_day[i] * DAY + border
+        owned, base = memory.size[0], date[0] * DAY + law.border
         routes[:owned, :owned], used[0] = -1, 0
         for j in range(owned):
             shut[sigma[j]] |= w.blocks[memory.cls[j]]
-        brief, latest = w.guide > 0.0, base + (D - 1) * DAY + (hi if hi >= 0 else DAY - border)
-        for q in range(m):
-            t = base + begin[q]
-            if via[q] == 1 and len(w.moves.to) > 0:
-                at = find_route(
-                    g.xy, w, own[q - 1], own[q], sigma, begin[q] - until[q - 1], law.leaves[kinds[q - 1]], routes, ways,
-                    used, shut, bridge, stream,
-                )  # fmt: skip
-                n, t = lay_way(
-                    w, ways[at : at + 2 + MOST_PASSES], t, brief, law.grain, stream, took, n, start, end, place
-                )  # fmt: skip
-                life[n - ways[at + 1] : n], cls[n - ways[at + 1] : n], usage[n - ways[at + 1] : n] = numbers[i], -1, -1
-            elif q > 0 and n > 0:
-                t = end[n - 1] if begin[q] == until[q - 1] else max(t, end[n - 1])
-            if t >= latest:
-                n = cut_off(latest, n, start, end)
-                break
-            length = until[q] - begin[q]
-            brief = w.guide > 0.0 and length < BRIEF
-            until_then = t + length if brief else max(base + until[q], t + half(length, law.grain))
-            life[n], start[n], end[n] = numbers[i], t, min(until_then, latest)
-            place[n], cls[n], usage[n] = sigma[own[q]], kinds[q], own[q]
-            n += 1
+        latest = base + (len(date) - 1) * DAY + (law.hi if law.hi >= 0 else DAY - law.border)
+        n = write_life(
+            law, where.ground.xy, w, diary, m, sigma, base, latest, routes, pool, used, shut, took, bridge, stream, n,
+            rows,
+        )  # fmt: skip
+        rows.life[first[i] : n] = numbers[i]
         for j in range(owned):
             shut[sigma[j]] = w.closed[sigma[j]]
-    first[len(numbers)] = n
+    first[len(seeds)] = n
     return n

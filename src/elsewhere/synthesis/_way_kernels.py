@@ -20,6 +20,7 @@ MOST_TICKS = 512  # of a way
 FURTHER, MANY = 3, 6  # cells more or less that a way may have than drawn, and one more for so many
 SECTORS = 8  # directions that the coarse chain tells apart
 TICK = 60  # seconds: no tick is longer, but for the grain of the file
+REMEMBERED = 1 << 14  # cells of ways that a life remembers
 CELLS = 2_048  # on the way, those fewest moves from its beginning
 TRIED, STEPS = 8, 64  # ways, of which one is drawn: so many, and more short ones, of so many cells together
 

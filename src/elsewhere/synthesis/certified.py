@@ -24,7 +24,7 @@ from elsewhere.data.visits import DAY, Codes, Floats, Form, Ints, Locations, Mas
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.scale import map_over, one_thread
 from elsewhere.settings import Certified
-from elsewhere.sorting import number_keys
+from elsewhere.sorting import number_keys, number_parts
 from elsewhere.synthesis import _certified_kernels as kernels
 from elsewhere.synthesis import _life_kernels as life
 from elsewhere.synthesis._certified_kernels import BLOCKS, CLASSES, DENSE, FAR, HOURS, PASSED, SIZES, SLOTS, STATES
@@ -145,9 +145,8 @@ def days_of(seen: Observed) -> Days:
     user, start, place = seen.user, seen.start, seen.place
     follows = np.append(np.where(user[1:] != user[:-1], np.iinfo(np.int64).max, start[1:]), np.iinfo(np.int64).max)
     end = np.minimum(seen.end, follows)
-    many = np.maximum(end - 1, start) // SLOT - start // SLOT + 1
-    row = np.repeat(np.arange(len(user)), many)
-    slot = (start // SLOT)[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    row, nth = number_parts(np.maximum(end - 1, start) // SLOT - start // SLOT + 1)
+    slot = (start // SLOT)[row] + nth
     seconds = np.maximum(np.minimum(end[row], (slot + 1) * SLOT) - np.maximum(start[row], slot * SLOT), 1)
     key, R = user[row] * (MOST_DAYS * SLOTS) + slot - origin[row] * SLOTS, len(seen.locations)
     cell, entry = number_keys(key * R + place[row])
@@ -158,15 +157,15 @@ def days_of(seen: Observed) -> Days:
     day, row = np.unique(key // SLOTS, return_inverse=True)
     r = np.full((len(day), SLOTS), -1, dtype=np.int32)
     r[row, key % SLOTS] = cell[best] % R
-    owner, nth = np.divmod(day, MOST_DAYS)
+    owner, number = np.divmod(day, MOST_DAYS)
     who, first = np.unique(owner, return_index=True)
     first = np.append(first, len(owner))
     begin = np.zeros(seen.U, dtype=np.int64)
     begin[user] = origin
     records = np.bincount(user, minlength=seen.U)[who]
     instants = np.bincount(user, seen.end == start, seen.U)[who] / records
-    whole = np.column_stack([np.ones(len(who)), np.diff(first) / (nth[first[1:] - 1] + 1), instants])
-    return Days(r, first, weekend_of(begin[owner] + nth).astype(np.int64), whole)
+    whole = np.column_stack([np.ones(len(who)), np.diff(first) / (number[first[1:] - 1] + 1), instants])
+    return Days(r, first, weekend_of(begin[owner] + number).astype(np.int64), whole)
 
 
 @dataclass(frozen=True, eq=False)

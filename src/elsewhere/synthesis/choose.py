@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints
 from elsewhere.synthesis.diaries import fit_logistic
-from elsewhere.synthesis.groups import HOUR
+from elsewhere.synthesis.groups import HOUR, count_distinct
 
 RIDGE = 3.0
 OUTSIDE = 3.0  # deviations beyond which a portrait is no odder
@@ -63,7 +63,7 @@ def portray(user: Ints, start: Ints, end: Ints, place: Ints, people: int, xy: Fl
     top = np.zeros(people, dtype=np.int64)
     top[owner[order][rank == 0]] = key[order][rank == 0] % len(xy)
     distinct = np.maximum(np.bincount(owner, minlength=people), 1)
-    days = np.maximum(np.bincount(np.unique(user << 32 | start // DAY) >> 32, minlength=people), 1)
+    days = np.maximum(count_distinct(user, start // DAY, people), 1)
 
     follows = np.flatnonzero(user[1:] == user[:-1])
     who, gap = user[follows], np.maximum(start[1:] - end[:-1], 0)[follows]  # calls may overlap

@@ -10,14 +10,14 @@ come in phases: whether there is one goes by recent days too. The same law serve
 and calls: a check-in is a stay without length, and a day without records is a kind of day.
 """
 
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Mask
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis import _diary_kernels as kernels
 from elsewhere.synthesis.groups import (
     DAYS_PER_KIND,
@@ -29,17 +29,17 @@ from elsewhere.synthesis.groups import (
     Stays,
     _cluster,
     _merge_small,
-    _people_of,
+    count_distinct,
     group_people,
     weekend_of,
 )
 
 BORDER = 4 * HOUR  # when a day begins, where people are seen for days on end
-TRIES = 8  # diaries of which one is taken
+MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 CHOICES = 40_000  # to learn from
-SUMS = 3  # tastes for how much there is of something: strong ones make days longer; others are for shares
-# one of TRIES diaries follows a taste about half as far as one of all diaries would, shares less; no taste is stronger
-ON_DAYS, ON_HOURS = (2.0, 0.5), (3.5, 4.0)
+# one of TRIES diaries follows a taste about half as far as one of all diaries would, for hours less; a stronger taste
+# takes the longest of them, and makes days longer: for stays, new places, home and hours
+FOLLOWED, STRONGEST = np.repeat((2.0, 3.5), (3, 6)), np.repeat((0.5, 1.0, 0.5, 4.0), (1, 1, 1, 6))
 COMPARED = 2_500  # days put beside what the law draws
 CANDIDATES = 12  # own places of which one is chosen, in learning
 WEEK = (0.7, 0.5)  # weight of kinds of day on weekdays and at weekends, where people are grouped by them
@@ -48,41 +48,7 @@ BUSY = 20 * 60  # seconds: records that follow each other sooner make a day busy
 SPARE = 0.02  # share of days of a kind that begin in a class in which none was seen to
 
 
-@dataclass(frozen=True, eq=False)
-class Diaries:
-    """The law of diaries, and what a person draws: a habit from its type, a mix of kinds of day from its habit."""
-
-    law: kernels.Law = field(repr=False)
-    habits: Floats = field(repr=False)  # (types, T) people of each type with each habit
-    mix: Floats = field(repr=False)  # (T, 2, Q)
-    spread: Floats = field(repr=False)  # (2, Q) concentration of people's shares about it
-    border: int  # seconds after midnight
-    first_day: Ints = field(repr=False)  # (people,) first and last day of each person, from the border on
-    last_day: Ints = field(repr=False)
-    lo: int  # second of the first and last day at which most people begin and end to be seen, -1 where they differ
-    hi: int
-    longest: int  # pieces of the busiest day
-    tastes: Floats = field(repr=False)  # (TASTES,) deviation between people, in ln weight of a diary by each of them
-
-
-class Pieces(NamedTuple):
-    """Stays cut at the border of the day: seconds of their day, and what follows each."""
-
-    user: Ints
-    usage: Ints
-    cls: Ints
-    day: Ints
-    s: Ints
-    e: Ints
-    carried: Ints  # goes on from the day before
-    over: Ints  # goes on the day after
-    after: Ints  # class of the next piece of the day, -1 for none
-    again: Ints  # whether that is the same place
-    gap: Ints
-    way: Ints  # whether that time is a way that is seen, or there is none
-
-
-def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
+def _cut_stays(stays: Stays, groups: Groups, border: int) -> kernels.Pieces:
     """Return the stays of everybody in pieces of one day each."""
     rows = np.flatnonzero(stays.usage >= 0)
     user, cls = stays.user[rows], groups.use_class[stays.usage[rows]]
@@ -95,8 +61,7 @@ def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
 
     # pieces: cut at the border of the day
     many = np.maximum((end - 1) // DAY - begin // DAY, 0) + 1
-    stay = np.repeat(np.arange(len(rows)), many)
-    nth = np.arange(len(stay)) - np.repeat(np.cumsum(many) - many, many)
+    stay, nth = number_parts(many)
     day = begin[stay] // DAY + nth
     s, e = np.maximum(begin[stay] - day * DAY, 0), np.minimum(end[stay] - day * DAY, DAY)
     carried, over = (nth > 0).astype(np.int64), (nth < many[stay] - 1).astype(np.int64)
@@ -107,25 +72,27 @@ def _cut_stays(stays: Stays, groups: Groups, border: int) -> Pieces:
     gap = np.where(alike, np.append(s[1:], 0) - e, 0)
     usage = stays.usage[rows][stay]
     way = (alike & by_way[stay]).astype(np.int64)
-    return Pieces(user[stay], usage, cls[stay], day, s, e, carried, over, after, again.astype(np.int64), gap, way)
+    return kernels.Pieces(
+        user[stay], usage, cls[stay], day, s, e, carried, over, after, again.astype(np.int64), gap, way
+    )
 
 
-def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> Diaries:
+def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Generator) -> kernels.Law:
     """Learn the law of diaries from people's stays."""
     K, role = groups.K, groups.role
     first, last = _spans(stays.user, stays.start, stays.end, stays.people)
     border = BORDER if np.median((last - first) / DAY) > 2.5 else 0
 
     pieces = _cut_stays(stays, groups, border)
-    s, e, over, after, carried = pieces.s, pieces.e, pieces.over, pieces.after, pieces.carried
+    s, e, over, after, carried = pieces.start, pieces.end, pieces.over, pieces.after, pieces.carried
     day, piece_cls, piece_user = pieces.day, pieces.cls, pieces.user
 
     # days of everybody from the first to the last, also those without a record
     first_day, last_day = (first - border) // DAY, np.maximum(last - border - 1, first - border) // DAY
     many_days = last_day - first_day + 1
     offset = np.append(0, np.cumsum(many_days))
-    whose = np.repeat(np.arange(stays.people), many_days)
-    date = np.arange(offset[-1]) - offset[whose] + first_day[whose]
+    whose, date = number_parts(many_days)
+    date += first_day[whose]
     off = weekend_of(date).astype(np.int64)
     at = offset[piece_user] + day - first_day[piece_user]
     day_first = np.searchsorted(at, np.arange(offset[-1] + 1))
@@ -160,18 +127,6 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     # how long the first stay of a day has lasted is not known where records are trips
     whole = np.flatnonzero((s < e) | (np.arange(len(s)) != day_first[at])) if not stays.events else np.arange(len(s))
     whole, heads, full = whole[~rare[at[whole]]], head[(carried[head] == 0) & told[full]], full[~rare[full]]
-    law = kernels.Law(
-        s, e, over, after, pieces.again, pieces.gap, pieces.way, piece_cls,
-        *sort_by(cell, T * Q * K * 2, whole), *sort_by(cell % (Q * K * 2), Q * K * 2, whole),
-        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
-        *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
-        day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
-        begins, phases, role, (groups.ways & LEAVES) // LEAVES,
-        np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN), np.zeros(kernels.FEATURES),
-        stays.grain,
-    )  # fmt: skip
-    law = _learn_choices(law, offset, type_of, day_first, kind, off, pieces.usage, over, rng)
-    longest = int(np.diff(day_first).max(initial=1))
     of_days = _tasted(pieces.usage, (role[piece_cls] == kernels.HOME) * (e - s), s, at, len(kind), stays.events)
     tastes = _tastes(of_days, type_of[whose] * Q + kind, whose, stays.people)
     if lo < 0:  # who is first seen in the small hours is seen on that date
@@ -179,16 +134,24 @@ def learn_diaries(stays: Stays, groups: Groups, *, k: int, rng: np.random.Genera
     first_day, last_day = share_spans(first_day, np.maximum(last_day, first_day), k)
     habits = np.zeros((int(groups.type_of.max()) + 1, T))
     np.add.at(habits, (groups.type_of, type_of), 1.0)
-    return Diaries(law, habits, mix, spread, border, first_day, last_day, lo, hi, longest, tastes)
+    law = kernels.Law(
+        pieces._replace(end=e, over=over),
+        *sort_by(cell, T * Q * K * 2, whole), *sort_by(cell % (Q * K * 2), Q * K * 2, whole),
+        *sort_by(off[at] * K * 2 + cell % (K * 2), K * 4, whole),
+        *sort_by(piece_type * Q + piece_kind, T * Q, heads), *sort_by(piece_kind, Q, heads),
+        day_first, kind, *sort_by(type_of[whose] * 2 + off, T * 2, full),
+        begins, phases, habits, mix, spread, tastes, groups.type_of, first_day, last_day, role,
+        (groups.ways & LEAVES) // LEAVES, np.zeros(2 * K + kernels.NEW), np.zeros(kernels.OWN),
+        np.zeros(kernels.FEATURES), border, lo, hi, min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16),
+        min(2 * int(np.diff(day_first).max(initial=1)) + 8, MOST_PIECES), stays.grain,
+    )  # fmt: skip
+    return _learn_choices(law, offset, type_of, kind, off, rng)
 
 
 def _spans(user: Ints, start: Ints, end: Ints, people: int) -> tuple[Ints, Ints]:
     """Return the first start and last end of each person."""
-    first, last = np.zeros(people, dtype=np.int64), np.zeros(people, dtype=np.int64)
-    head = np.flatnonzero(np.append(True, user[1:] != user[:-1]))
-    first[user[head]] = start[head]
-    last[user[head]] = np.maximum.reduceat(end, head)
-    return first, last
+    head = np.searchsorted(user, np.arange(people))
+    return start[head], np.maximum.reduceat(end, head)
 
 
 def share_spans(first: Ints, last: Ints, k: int) -> tuple[Ints, Ints]:
@@ -230,9 +193,8 @@ def _tastes(values: NDArray[Any], cell: Ints, whose: Ints, people: int) -> Float
         within = float((rest**2).mean())
         own = np.bincount(whose, rest, people) / np.maximum(days, 1)
         between = float((own**2).mean() - (within / np.maximum(days, 1)).mean())
-        strong, most = ON_DAYS if j < SUMS else ON_HOURS
-        out[j] = min(strong * np.sqrt(max(between, 0.0)) / max(within, 0.02), most)
-    return out
+        out[j] = np.sqrt(max(between, 0.0)) / max(within, 0.02)
+    return np.asarray(np.minimum(FOLLOWED * out, STRONGEST))
 
 
 def _usual_hours(first: Ints, last: Ints) -> tuple[int, int]:
@@ -272,9 +234,9 @@ def _kinds_of_day(
         if len(mine) == 0:
             continue
         label, means = _cluster(table[mine], int(np.clip(len(mine) // DAYS_PER_KIND, 1, MOST_KINDS)), rng)
-        few = _people_of(label, whose[mine], len(means)) < k
+        few = count_distinct(label, whose[mine], len(means)) < k
         rare[mine] = few[label] & ~few.all()
-        label = _merge_small(label, means, partial(_people_of, user=whose[mine], n=len(means)), k)
+        label = _merge_small(label, means, partial(count_distinct, value=whose[mine], n=len(means)), k)
         kind[mine] = used + label
         used += int(label.max()) + 1
     return kind, rare
@@ -349,43 +311,32 @@ def _learn_phases(empty: Mask, whose: Ints, off: Ints, usual: Floats, spread: Fl
 
 
 def _learn_choices(
-    law: kernels.Law, offset: Ints, type_of: Ints, day_first: Ints, kind: Ints, off: Ints, usage: Ints, over: Ints,
-    rng: np.random.Generator,
-) -> kernels.Law:  # fmt: skip
+    law: kernels.Law, offset: Ints, habit_of: Ints, kind: Ints, off: Ints, rng: np.random.Generator
+) -> kernels.Law:
     """Return the law with the weights of new places, of own places and of diaries."""
     # own places of a person, numbered as they appear
-    piece_day = np.repeat(np.arange(len(kind)), np.diff(day_first))
-    _, head, inverse = np.unique(usage, return_index=True, return_inverse=True)
-    whose = np.searchsorted(offset, piece_day[head], side="right") - 1
+    _, head, inverse = np.unique(law.pieces.usage, return_index=True, return_inverse=True)
+    whose = law.pieces.user[head]
     order = np.lexsort((head, whose))
     rank = np.empty(len(head), dtype=np.int64)
     rank[order] = np.arange(len(head)) - np.searchsorted(whose[order], whose[order])
-    own = rank[inverse]
-    K = len(law.role)
-    new_rows, new_said = np.zeros((CHOICES, 2 * K + kernels.NEW)), np.zeros(CHOICES)
-    own_rows = np.zeros((CHOICES // 2, CANDIDATES, kernels.OWN))
-    own_many, own_chosen = np.zeros(CHOICES // 2, dtype=np.int64), np.zeros(CHOICES // 2, dtype=np.int64)
-    days = len(kind)
-    for rounds in range(2):  # diaries are compared once their own places are drawn as people choose them
-        like_rows = np.zeros((COMPARED if rounds else 0, TRIES + 1, kernels.FEATURES))
-        size, key = np.zeros(3, dtype=np.int64), rng.integers(0, 2**63, 2).astype(np.uint64)
-        people = rng.permutation(len(offset) - 1)  # where choices are many, those of some people
-        first = np.concatenate([np.arange(offset[i], offset[i + 1]) for i in people])
-        take = np.concatenate([np.arange(day_first[d], day_first[d + 1]) for d in first])
-        new_rows[:] = 0
-        kernels.replay(
-            law, np.append(0, np.cumsum(np.diff(offset)[people])), type_of[people],
-            np.append(0, np.cumsum(np.diff(day_first)[first])), kind[first], off[first], own[take], law.cls[take],
-            law.start[take], law.end[take], over[take], TRIES, min(1.0, 1.2 * COMPARED / days), key,
-            new_rows, new_said, own_rows, own_many, own_chosen, like_rows, size,
+    own, half = rank[inverse], CHOICES // 2
+    for compared in (0, COMPARED):
+        rows = kernels.Choices(
+            np.zeros((CHOICES, len(law.new))), np.zeros(CHOICES), np.zeros((half, CANDIDATES, kernels.OWN)),
+            np.zeros(half, dtype=np.int64), np.zeros(half, dtype=np.int64),
+            np.zeros((compared, 1 + kernels.TRIES, kernels.FEATURES)), np.zeros(3, dtype=np.int64),
         )  # fmt: skip
-        if rounds == 0:
-            n, m = int(size[0]), int(size[1])
-            law = law._replace(new=fit_logistic(new_rows[:n], new_said[:n]))
-            law = law._replace(own=fit_choices(own_rows[:m], own_many[:m], own_chosen[:m]))
-    n = int(size[2])
-    many = np.full(n, TRIES + 1)
-    return law._replace(like=fit_choices(like_rows[:n], many, np.zeros(n, dtype=np.int64), 3.0))
+        key = rng.integers(0, 2**63, 2).astype(np.uint64)
+        people = rng.permutation(len(habit_of))  # where choices are many, those of some people
+        share = min(1.0, 1.2 * COMPARED / len(kind))
+        kernels.replay(law, people, offset, habit_of, kind, off, own, share, key, rows)
+        n, m, days = (int(size) for size in rows.size)
+        if compared == 0:  # diaries are compared once their own places are drawn as people choose them
+            law = law._replace(new=fit_logistic(rows.new[:n], rows.said[:n]))
+            law = law._replace(own=fit_choices(rows.own[:m], rows.many[:m], rows.chosen[:m]))
+    many = np.full(days, 1 + kernels.TRIES)
+    return law._replace(like=fit_choices(rows.like[:days], many, np.zeros_like(many), 3.0))
 
 
 def fit_logistic(x: Floats, said: Floats, ridge: float = 1.0) -> Floats:

@@ -24,29 +24,31 @@ from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.paper._generate_kernels import open_stream, uniform
 from elsewhere.scale import map_over
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis import _life_kernels as kernels
-from elsewhere.synthesis._way_kernels import MOST_PASSES, Passages
+from elsewhere.synthesis._diary_kernels import Law
+from elsewhere.synthesis._way_kernels import Passages
 from elsewhere.synthesis.choose import Choice, learn_choice, portray
-from elsewhere.synthesis.diaries import TRIES, Diaries, learn_diaries
+from elsewhere.synthesis.diaries import learn_diaries
 from elsewhere.synthesis.groups import (
     ARRIVES,
     HOUR,
     LEAVES,
     Groups,
     Stays,
+    class_of,
     classify,
     find_groups,
     find_stays,
     profiles,
     weekend_of,
 )
-from elsewhere.synthesis.mapping import SWEEPS, Where, learn_mapping
+from elsewhere.synthesis.mapping import learn_mapping
 from elsewhere.synthesis.ways import learn_ways
 
 BLOCK = 64  # lives drawn by one call
 MOST_ATTEMPTS = 12
 CHOICES, PORTRAYED = 4, 1_000  # lives of which one is taken, where records are few; of how many it is learnt how
-MOST_OWN, MOST_PIECES = 400, 250  # own places of a life; pieces of a day
 COMPARED, MOST_COMPARED = 300, 10_000  # alternates that a fake is compared with at first, and if too few are found
 PARTS = 8  # of the week, for sim_G: four of the day, weekdays and weekends apart
 STRANGERS, USUAL = 2_000, 0.95  # pairs of people of one type; what this share of them reach sets the limits
@@ -89,25 +91,18 @@ class LifeModel:
 
     stays: Stays = field(repr=False)
     groups: Groups = field(repr=False)
-    diaries: Diaries = field(repr=False)
-    where: Where = field(repr=False)
+    law: Law = field(repr=False)
+    where: kernels.Where = field(repr=False)
     ways: Passages = field(repr=False)
-    most_own: int  # own places of a life at most
     choice: Choice | None = None  # of several lives, where records are few
-
-
-class _Weights(NamedTuple):
-    """Shares of time by (person, part of the week, place): sorted keys, shares, and parts of each person."""
-
-    key: Ints
-    share: Floats
-    parts: Floats  # (people, PARTS)
 
 
 class Traits(NamedTuple):
     """What the rules look at, of some lives: shares of time, places, runs of three records."""
 
-    weeks: _Weights
+    key: Ints  # (life, part of the week, place), sorted
+    share: Floats  # of the time in that part
+    parts: Floats  # (lives, PARTS) shares of the time
     visited: Ints  # (life, place), sorted
     owner: Ints  # of each run
     run: Ints  # class and hour of each of its records
@@ -117,12 +112,11 @@ class Traits(NamedTuple):
 class LifeTest:
     """The privacy test of a life: what is known of seeds and alternates, and the limits that strangers set."""
 
-    stays: Stays = field(repr=False)  # of the seeds
+    groups: Groups = field(repr=False)
+    events: bool
     seeds: Traits = field(repr=False)
     runs: Ints = field(repr=False)  # of all seeds and alternates, sorted
     rare: tuple[Ints, Ints] = field(repr=False)  # (seed, run) of the runs that one person has, and that two have
-    type_of: Ints = field(repr=False)  # (seeds,)
-    profile: Floats = field(repr=False)  # (seeds, (K + 1) x 48)
     others: Floats = field(repr=False)  # ((K + 1) x 48, alternates)
     par_s: float
     par_d: float
@@ -134,16 +128,15 @@ def learn_lives(seeds: Visits, *, k: int = 10, rng: np.random.Generator) -> Life
     """Learn types, the law of diaries, the mapping and the ways from these people."""
     stays = find_stays(seeds)
     groups = find_groups(stays, k=k, rng=rng)
-    diaries = learn_diaries(stays, groups, k=k, rng=rng)
+    law = learn_diaries(stays, groups, k=k, rng=rng)
     where = learn_mapping(stays, groups, seeds.locations, rng)
     ways = learn_ways(stays, groups, where.ground, where.passed, rng)
-    most_own = min(MOST_OWN, 3 * int(np.bincount(stays.use_user).max()) + 16)
-    model = LifeModel(stays, groups, diaries, where, ways, most_own)
+    model = LifeModel(stays, groups, law, where, ways)
     if not stays.events or not seeds.locations.has_coordinates:
         return model
     numbers, key = np.arange(PORTRAYED), rng.integers(0, 2**63, 2).astype(np.uint64)
-    life, start, end, place, _, _, _, good = draw_lives(
-        model, rng.permutation(numbers) % seeds.U, np.full(len(numbers), -1.0), numbers, 0, key
+    life, start, end, place, _, _, good = draw_lives(
+        model, rng.permutation(numbers) % seeds.U, np.full(len(numbers), -1.0), numbers, 0 * numbers, key
     )
     xy = where.ground.xy
     lives = portray(life, start, end, place, len(numbers), xy)[good]
@@ -235,11 +228,11 @@ def collect_lives(
     trip = None if like.trip is None else number_trips(life, cls, model.groups.ways)
     row = np.arange(len(life))
     if stays.beat:  # fixes again, at the pace of people's
-        row, nth = _parts(np.maximum((end - start) // stays.beat, 1))
+        row, nth = number_parts(np.maximum((end - start) // stays.beat, 1))
         start = end = start[row] + nth * stays.beat
     elif stays.cut >= 0:  # records end at this second of the day, as people's do
         first = (start - stays.cut) // DAY
-        row, nth = _parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
+        row, nth = number_parts(np.maximum((end - 1 - stays.cut) // DAY - first, 0) + 1)
         border = (first[row] + nth) * DAY + stays.cut
         start, end = np.maximum(start[row], border), np.minimum(end[row], border + DAY)
     elif stays.trail:
@@ -260,12 +253,6 @@ def collect_lives(
         tally,
         tuple(notes),
     )
-
-
-def _parts(many: Ints) -> tuple[Ints, Ints]:
-    """Return, for rows of so many parts each, the row of each part and its number within the row."""
-    row = np.repeat(np.arange(len(many)), many)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
 
 
 def end_trail(life: Ints, start: Ints, end: Ints, place: Ints, stays: Stays, xy: Floats) -> Ints:
@@ -373,14 +360,14 @@ def generate_block(
         homes = points[pending] if attempt == 0 else np.full(len(pending), -1.0)
         *columns, first, good = choose_lives(model, seed[pending], homes, pending, attempt, key)
         tries[np.isin(numbers, pending)] += 1
-        found = privacy_test_lives(test, model.groups, seed[pending], columns, first)
+        found = privacy_test_lives(test, seed[pending], columns, first)
         left = []
         for i, number in enumerate(pending.tolist()):
             enough = good[i] and first[i + 1] - first[i] >= least
             verdicts[number] = found[i] if enough else LifeVerdict(("infeasible",), 0.0, 0, 0, 0)
             rejected += [rule in found[i].rejected_by for rule in RULES]
             if verdicts[number].passed:
-                kept[number] = [column[first[i] : first[i + 1]] for column in columns[:5]]
+                kept[number] = [column[first[i] : first[i + 1]] for column in columns]
             else:
                 left.append(number)
         pending = np.array(left, dtype=np.int64)
@@ -396,48 +383,38 @@ def choose_lives(
 ) -> tuple[NDArray[np.int64], ...]:
     """Draw a life per seed as `draw_lives` does, each one of several."""
     if model.choice is None:
-        return draw_lives(model, seeds, points, numbers, attempt, key)
-    drawn, odds, n = [], np.full((CHOICES, len(seeds)), -np.inf), len(seeds)
-    for j in range(CHOICES):
-        homes = np.where(points < 0, points, (points + j / CHOICES) % 1)
-        life, *columns, first, good = draw_lives(model, seeds, homes, numbers, attempt * CHOICES + j, key)
-        start, end, place = columns[:3]
-        portraits = portray(np.repeat(np.arange(n), np.diff(first)), start, end, place, n, model.where.ground.xy)
-        odds[j, good] = model.choice.odds(portraits)[good]
-        drawn.append(([life, *columns], first, good))
+        return draw_lives(model, seeds, points, numbers, np.full(len(numbers), attempt), key)
+    which, of = np.arange(CHOICES), np.repeat(np.arange(len(seeds)), CHOICES)
+    homes = np.where(points < 0, points, (points + which[:, None] / CHOICES) % 1).T.ravel()
+    draws = attempt * CHOICES + np.tile(which, len(seeds))
+    life, start, end, place, cls, first, good = draw_lives(model, seeds[of], homes, numbers[of], draws, key)
+    drawn = np.repeat(np.arange(len(of)), np.diff(first))
+    odds = model.choice.odds(portray(drawn, start, end, place, len(of), model.where.ground.xy))
+    odds = np.where(good, odds, -np.inf).reshape(-1, CHOICES)
     # a number of each life's own, of a stream that no attempt draws from
     spare = (1 << 32) + attempt
     point = np.array([uniform(open_stream(key, spare, number)) for number in numbers])
-    chance = np.exp(odds - np.maximum(odds.max(0), -1e9))
-    taken = np.minimum((np.cumsum(chance, axis=0) <= point * chance.sum(0)).sum(0), CHOICES - 1)
-    rows = [[c[drawn[j][1][i] : drawn[j][1][i + 1]] for c in drawn[j][0]] for i, j in enumerate(taken)]
-    first = np.append(0, np.cumsum([len(columns[0]) for columns in rows]))
-    good = np.array([drawn[j][2][i] for i, j in enumerate(taken)], dtype=bool)
-    return (*(np.concatenate(columns) for columns in zip(*rows, strict=True)), first, good)
+    chance = np.cumsum(np.exp(odds - np.maximum(odds.max(1, keepdims=True), -1e9)), axis=1)
+    taken = np.minimum((chance <= (point * chance[:, -1])[:, None]).sum(1), CHOICES - 1)
+    kept = (which == taken[:, None]).ravel()
+    columns = (column[kept[drawn]] for column in (life, start, end, place, cls))
+    return (*columns, np.append(0, np.cumsum(np.diff(first)[kept])), good[kept])
 
 
 def draw_lives(
-    model: LifeModel, seeds: Ints, points: Floats, numbers: Ints, attempt: int, key: NDArray[np.uint64]
+    model: LifeModel, seeds: Ints, points: Floats, numbers: Ints, attempts: Ints, key: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], ...]:
-    """Draw a life per seed: life, start, end, place, class, own place of every record; first rows; which are good."""
-    d, where = model.diaries, model.where
-    rows = np.concatenate([np.arange(where.mine_first[s], where.mine_first[s + 1]) for s in seeds])
-    mine_first = np.append(0, np.cumsum(np.diff(where.mine_first)[seeds]))
-    most_day = min(2 * d.longest + 8, MOST_PIECES)
-    days = int((d.last_day[seeds] - d.first_day[seeds] + 1).sum())
-    room = 64 + days * (d.longest + 4) * 3 + most_day * (MOST_PASSES + 1)
+    """Draw a life per seed: life, start, end, place, class of every record; first rows; which are good."""
+    law, ground = model.law, model.where.ground
     # the kernel leaves a seed's own contribution out by changing weights for a moment: on a copy, for threads
-    ground = where.ground._replace(weight=where.ground.weight.copy())
+    where = model.where._replace(ground=ground._replace(weight=ground.weight.copy()))
+    room = 1_000 + 2 * law.most_day * int((law.last_day - law.first_day + 1)[seeds].sum())
     while True:
-        columns = [np.zeros(room, dtype=np.int64) for _ in range(6)]
+        rows = kernels.Rows(*(np.zeros(room, dtype=np.int64) for _ in range(5)))
         first, good = np.zeros(len(seeds) + 1, dtype=np.int64), np.zeros(len(seeds), dtype=bool)
-        n = kernels.draw_lives(
-            d.law, ground, model.ways, d.habits[model.groups.type_of[seeds]], d.mix, d.spread, d.tastes, points,
-            d.first_day[seeds], d.last_day[seeds], d.lo, d.hi, d.border, attempt, numbers, key, TRIES, SWEEPS,
-            where.mine[rows], where.mine_left[rows], mine_first, model.most_own, most_day, *columns, first, good,
-        )  # fmt: skip
+        n = kernels.draw_lives(law, where, model.ways, seeds, points, attempts, numbers, key, rows, first, good)
         if n >= 0:
-            return (*(column[:n] for column in columns), first, good)
+            return (*(column[:n] for column in rows), first, good)
         room *= 2
 
 
@@ -447,28 +424,28 @@ def learn_test(
     """Return the privacy test of a life, with the limits that strangers set (E75 to E78)."""
     stays, groups = model.stays, model.groups
     others = find_stays(alternates)
-    other_class = classify(others, groups.means)
-    profile = profiles(others, other_class, groups.K)
+    cls = class_of(others, classify(others, groups.means))
+    profile = profiles(
+        others.user, others.start, others.end, cls, people=others.people, K=groups.K, events=others.events
+    )  # fmt: skip
     chosen = rng.permutation(others.people)[:MOST_COMPARED]
-    cls = np.where(stays.usage >= 0, groups.use_class[stays.usage], -1)
+    theirs, cls = _patterns(others.user, others.start, cls), class_of(stays, groups.use_class)
     seeds = describe(stays.user, stays.start, stays.end, stays.place, cls, stays.people)
-    theirs = _patterns(others.user, others.start, np.where(others.usage >= 0, other_class[others.usage], -1))
-    pairs = np.unique(np.column_stack(seeds[2:]), axis=0)
+    pairs = np.unique(np.column_stack([seeds.owner, seeds.run]), axis=0)
     runs, people = np.unique(
         np.append(pairs[:, 1], np.unique(np.column_stack(theirs), axis=0)[:, 1]), return_counts=True
     )
     at = np.searchsorted(runs, pairs[:, 1])
     one, two = (np.sort((pairs[:, 0] * len(runs) + at)[people[at] == n]) for n in (1, 2))
     test = LifeTest(
-        stays, seeds, runs, (one, two), groups.type_of, groups.profile, profile[chosen].T.copy(), par_s, par_d,
-        np.zeros((0, 3)), k,
+        groups, stays.events, seeds, runs, (one, two), profile[chosen].T.copy(), par_s, par_d, np.zeros((0, 3)), k
     )  # fmt: skip
     return replace(test, limits=_limits(test, rng))
 
 
 def _limits(test: LifeTest, rng: np.random.Generator) -> Floats:
     """Return what USUAL of the strangers of each type reach, of sim_G at least par_s; nothing where there are none."""
-    type_of, people = test.type_of, len(test.type_of)
+    type_of, people = test.groups.type_of, len(test.groups.type_of)
     order, size = np.argsort(type_of, kind="stable"), np.bincount(type_of)
     first, rank = (np.cumsum(size) - size)[type_of], np.empty(people, dtype=np.int64)
     rank[order] = np.arange(people)
@@ -489,8 +466,14 @@ def _limits(test: LifeTest, rng: np.random.Generator) -> Floats:
 
 def describe(user: Ints, start: Ints, end: Ints, place: Ints, cls: Ints, people: int) -> Traits:
     """Return what the rules look at, of these lives."""
-    weeks = _week_weights(user, start, end, place, people)
-    return Traits(weeks, np.unique(user << 32 | place), *_patterns(user, start, cls))
+    clock = start // HOUR
+    part = (clock % 24) // 6 + 4 * weekend_of(clock // 24)
+    key, inverse = np.unique((user * PARTS + part) << 32 | place, return_inverse=True)
+    time = np.bincount(inverse, np.maximum(end - start, 60))  # a record without length counts a minute
+    total = np.bincount(key >> 32, time, people * PARTS)
+    parts = total.reshape(people, PARTS) / np.maximum(total.reshape(people, PARTS).sum(1, keepdims=True), 1e-9)
+    share = time / np.maximum(total[key >> 32], 1e-9)
+    return Traits(key, share, parts, np.unique(user << 32 | place), *_patterns(user, start, cls))
 
 
 def compare(test: LifeTest, lives: Traits, seed: Ints, holders: int) -> Floats:
@@ -500,13 +483,13 @@ def compare(test: LifeTest, lives: Traits, seed: Ints, holders: int) -> Floats:
     A run of a fake that one person has (1 holder) points at its seed; one of another seed that two have (2 holders) is
     as telling, as the other seed is one of them.
     """
-    n, mine, known = len(seed), lives.weeks, test.seeds.weeks
-    owner, part = (mine.key >> 32) // PARTS, (mine.key >> 32) % PARTS
-    both, at = _find(known.key, (seed[owner] * PARTS + part) << 32 | (mine.key & 0xFFFFFFFF))
-    overlap = np.where(both, np.minimum(mine.share, known.share[at]), 0.0)
-    sim = np.bincount(owner, overlap * np.maximum(mine.parts[owner, part], known.parts[seed[owner], part]), n)
+    n, known = len(seed), test.seeds
+    owner, part = (lives.key >> 32) // PARTS, (lives.key >> 32) % PARTS
+    both, at = _find(known.key, (seed[owner] * PARTS + part) << 32 | (lives.key & 0xFFFFFFFF))
+    overlap = np.where(both, np.minimum(lives.share, known.share[at]), 0.0)
+    sim = np.bincount(owner, overlap * np.maximum(lives.parts[owner, part], known.parts[seed[owner], part]), n)
     who = lives.visited >> 32
-    shared = np.bincount(who[_find(test.seeds.visited, seed[who] << 32 | (lives.visited & 0xFFFFFFFF))[0]], minlength=n)
+    shared = np.bincount(who[_find(known.visited, seed[who] << 32 | (lives.visited & 0xFFFFFFFF))[0]], minlength=n)
     is_known, at = _find(test.runs, lives.run)
     alone = is_known & _find(test.rare[holders - 1], seed[lives.owner] * len(test.runs) + at)[0]
     return np.column_stack([sim, shared, np.bincount(lives.owner[alone], minlength=n)])
@@ -516,19 +499,6 @@ def _find(known: Ints, wanted: Ints) -> tuple[Mask, Ints]:
     """Return which are among the sorted `known`, and where."""
     at = np.searchsorted(known, wanted)
     return np.append(known, -1)[at] == wanted, np.minimum(at, max(len(known) - 1, 0))
-
-
-def _week_weights(user: Ints, start: Ints, end: Ints, place: Ints, people: int) -> _Weights:
-    """Return shares of everybody's time by part of the week and place; a record without length counts a minute."""
-    clock = start // HOUR
-    part = (clock % 24) // 6 + 4 * weekend_of(clock // 24)
-    key = (user * PARTS + part) << 32 | place
-    keys, inverse = np.unique(key, return_inverse=True)
-    time = np.bincount(inverse, np.maximum(end - start, 60))
-    total = np.bincount(keys >> 32, time, people * PARTS)
-    parts = total.reshape(people, PARTS)
-    parts = parts / np.maximum(parts.sum(1, keepdims=True), 1e-9)
-    return _Weights(keys, time / np.maximum(total[keys >> 32], 1e-9), parts)
 
 
 def _patterns(user: Ints, start: Ints, cls: Ints) -> tuple[Ints, Ints]:
@@ -542,37 +512,31 @@ def _patterns(user: Ints, start: Ints, cls: Ints) -> tuple[Ints, Ints]:
     return user[:-2][same], run[same]
 
 
-def privacy_test_lives(
-    test: LifeTest, groups: Groups, seed: Ints, columns: Sequence[Ints], first: Ints
-) -> list[LifeVerdict]:
+def privacy_test_lives(test: LifeTest, seed: Ints, columns: Sequence[Ints], first: Ints) -> list[LifeVerdict]:
     """
-    Return the verdicts on fakes of these seeds; `columns` are life, start, end, place, class and own place of records.
+    Return the verdicts on fakes of these seeds; `columns` are life, start, end, place and class of records.
 
     sim_G(fake, seed), shared places and runs of three records that the seed alone has: no more than 95 % of strangers
     of the type reach, of sim_G par_s at least; at least k - 1 alternates at least as similar to the fake as the seed
     is, within par_d.
     """
-    _, start, end, place, cls, _ = columns
+    _, start, end, place, cls = columns
     n = len(seed)
     fake = np.repeat(np.arange(n), np.diff(first))
     near = compare(test, describe(fake, start, end, place, cls, n), seed, 1)
     # alternates at least as similar, by class and hour of the week
-    lives = Stays(
-        fake, start, end, place, np.where(cls >= 0, np.arange(len(cls)), -1), np.zeros(len(cls), dtype=bool), fake,
-        place, np.zeros_like(place), n, test.stays.grain, test.stays.events,
-    )  # fmt: skip
-    profile = profiles(lives, cls, groups.K)
+    profile = profiles(fake, start, end, cls, people=n, K=test.groups.K, events=test.events)
     out = []
     for i in range(n):
         some = np.flatnonzero(profile[i])
         mine = profile[i, some, None]
-        to_seed = np.minimum(mine[:, 0], test.profile[seed[i], some]).sum()
+        to_seed = np.minimum(mine[:, 0], test.groups.profile[seed[i], some]).sum()
         for most in (COMPARED, MOST_COMPARED):
             to_others = np.minimum(mine, test.others[some, :most]).sum(0)
             enough = int((to_others > to_seed - test.par_d).sum())
             if enough >= test.k - 1:
                 break
-        similar, shared, alone = near[i] > test.limits[test.type_of[seed[i]]]
+        similar, shared, alone = near[i] > test.limits[test.groups.type_of[seed[i]]]
         failed = (similar, shared, enough < test.k - 1, alone)
         rules = tuple(rule for rule, bad in zip(RULES, failed, strict=True) if bad)
         out.append(LifeVerdict(rules, float(near[i, 0]), int(near[i, 1]), enough, int(near[i, 2])))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.data.visits import DAY, Floats, Ints, Mask, Visits
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis._way_kernels import MOST_PASSES
 
 HOUR = 3_600
@@ -187,14 +188,13 @@ def longest_pass(place: Ints, length: Ints, inner: Mask, xy: Floats) -> int:
     return max(longest, MOMENT)
 
 
-def hours_of_week(stays: Stays, rows: Ints) -> tuple[Ints, Ints, Floats]:
+def hours_of_week(start: Ints, end: Ints, events: bool) -> tuple[Ints, Ints, Floats]:
     """Return (row, hour of 48: weekday or weekend, seconds or 1 for events) of what rows cover, hour by hour."""
-    start, end = stays.start[rows], np.maximum(stays.end[rows], stays.start[rows] + 1)
-    many = (end - 1) // HOUR - start // HOUR + 1
-    row = np.repeat(np.arange(len(rows)), many)
-    hour = np.repeat(start // HOUR - np.cumsum(many) + many, many) + np.arange(many.sum())
+    end = np.maximum(end, start + 1)
+    row, nth = number_parts((end - 1) // HOUR - start // HOUR + 1)
+    hour = start[row] // HOUR + nth
     seconds = np.minimum(end[row], (hour + 1) * HOUR) - np.maximum(start[row], hour * HOUR)
-    weight = np.ones(len(row)) if stays.events else seconds.astype(np.float64)  # records count, or their time
+    weight = np.ones(len(row)) if events else seconds.astype(np.float64)  # records count, or their time
     return row, hour % 24 + 24 * weekend_of(hour // 24), weight
 
 
@@ -237,7 +237,7 @@ def describe_usages(stays: Stays) -> Usages:
     """Describe every usage by its hours of the week, share of the time, length of stays and share of the days."""
     rows = np.flatnonzero(stays.usage >= 0)
     usage, n = stays.usage[rows], len(stays.use_user)
-    row, hour, seconds = hours_of_week(stays, rows)
+    row, hour, seconds = hours_of_week(stays.start[rows], stays.end[rows], stays.events)
     hours = np.zeros((n, 48))
     np.add.at(hours, (usage[row], hour), seconds)
     total = hours.sum(1)
@@ -248,10 +248,7 @@ def describe_usages(stays: Stays) -> Usages:
     count = np.bincount(usage, minlength=n)
     dwell = np.bincount(usage, stays.end[rows] - stays.start[rows], n) / np.maximum(count, 1)
     day = stays.start[rows] // DAY
-    on, days = (
-        np.bincount(np.unique(of * (1 << 20) + (day - day.min())) >> 20, minlength=size)
-        for of, size in ((usage, n), (stays.user[rows], stays.people))
-    )
+    on, days = count_distinct(usage, day, n), count_distinct(stays.user[rows], day, stays.people)
     table = np.column_stack(
         [
             np.sqrt(hours / np.maximum(hours.sum(1), 1e-9)[:, None]),
@@ -270,12 +267,16 @@ def describe_usages(stays: Stays) -> Usages:
     return Usages(hours, total, dwell, table, days)
 
 
-def profiles(stays: Stays, use_class: Ints, K: int) -> Floats:
+def class_of(stays: Stays, use_class: Ints) -> Ints:
+    """Return the class of each record, -1 for passes."""
+    return np.where(stays.usage >= 0, use_class[stays.usage], -1)
+
+
+def profiles(user: Ints, start: Ints, end: Ints, cls: Ints, *, people: int, K: int, events: bool) -> Floats:
     """Return (people, (K + 1) x 48) shares of the time by class, ways last, and hour of the week."""
-    row, hour, seconds = hours_of_week(stays, np.arange(len(stays.user)))
-    cls = np.where(stays.usage >= 0, use_class[stays.usage], K)
-    out = np.zeros((stays.people, (K + 1) * 48))
-    np.add.at(out, (stays.user[row], cls[row] * 48 + hour), seconds)
+    row, hour, seconds = hours_of_week(start, end, events)
+    out = np.zeros((people, (K + 1) * 48))
+    np.add.at(out, (user[row], np.where(cls >= 0, cls, K)[row] * 48 + hour), seconds)
     return np.asarray(out / np.maximum(out.sum(1, keepdims=True), 1e-9))
 
 
@@ -285,12 +286,12 @@ def classify(stays: Stays, means: Floats) -> Ints:
     return np.asarray(((table[:, None] - means[None]) ** 2).sum(2).argmin(1))
 
 
-def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int = CLASSES) -> Groups:
+def find_groups(stays: Stays, *, k: int, rng: np.random.Generator) -> Groups:
     """Cluster usages into classes and people into types, each of at least `k` people."""
     hours, total, dwell, table, days = describe_usages(stays)
     n = len(table)
-    label, means = _cluster(table, min(classes, max(2, n // 10)), rng)
-    use_class = _merge_small(label, means, lambda c: _people_of(c, stays.use_user, len(means)), k)
+    label, means = _cluster(table, min(CLASSES, max(2, n // 10)), rng)
+    use_class = _merge_small(label, means, lambda c: count_distinct(c, stays.use_user, len(means)), k)
     K = int(use_class.max()) + 1
     means = np.array([table[use_class == c].mean(0) for c in range(K)])
 
@@ -311,7 +312,8 @@ def find_groups(stays: Stays, *, k: int, rng: np.random.Generator, classes: int 
         use_class[second[alike]] = elsewhere[far.argmin(1)][alike]
 
     # who lives alike: the share of the time by class and hour of the week, and how much is recorded of a day
-    profile = profiles(stays, use_class, K)
+    cls = class_of(stays, use_class)
+    profile = profiles(stays.user, stays.start, stays.end, cls, people=stays.people, K=K, events=stays.events)
     coarse = profile.reshape(stays.people, K + 1, 2, 12, 2).sum(4)
     activity = np.log(np.bincount(stays.user, minlength=stays.people) / np.maximum(days, 1) + 1e-9)
     span = np.log(np.maximum(days, 1))
@@ -334,6 +336,6 @@ def group_people(table: Floats, size: int, k: int, rng: np.random.Generator) -> 
     return _merge_small(label, centres, partial(np.bincount, minlength=len(centres)), k)
 
 
-def _people_of(label: Ints, user: Ints, n: int) -> Ints:
-    """Return how many people have each label."""
-    return np.bincount(np.unique(label * (1 << 32) + user) >> 32, minlength=n)
+def count_distinct(of: Ints, value: Ints, n: int) -> Ints:
+    """Return how many distinct values, of at least 0, each of n groups has: `of` says whose a value is."""
+    return np.bincount(np.unique(of << 32 | value) >> 32, minlength=n)

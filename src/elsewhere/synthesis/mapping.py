@@ -13,7 +13,6 @@ again with the factors so far, and each factor grows by how much rarer its bin i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,31 +29,12 @@ PLACES = 9  # of a square
 END = 0.5  # people for whom a place stands that nobody passes: it may only be an end of ways
 LEAST, NOISE = 4.0, 1.5  # people who must pass a cell or make a move, and the scale of the noise
 RAKES = 8
-SWEEPS = 4
 RAKED = 8_000  # own places that are drawn again, with those of the same people
 SIDE = 2.0  # squares of the grid, in usual lengths of a move
 OFTEN = 1.5  # moves for each pair of places, from which on people go the same ways again
 TRUST = 12.0  # pairs that the prior of a factor counts for
 QUANTILES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 1.0)  # of distances, between which bins lie; the last is beyond
 RAREST = 6.0  # largest ln factor
-
-
-@dataclass(frozen=True, eq=False)
-class Where:
-    """What places are to people: the ground that lives are placed on."""
-
-    ground: kernels.Ground = field(repr=False)
-    passed: Floats = field(repr=False)  # (R,) people expected to pass each published place, END where nobody does
-    mine: Ints = field(repr=False)  # candidates of each person's own places, and what is left of them without it
-    mine_left: Floats = field(repr=False)
-    mine_first: Ints = field(repr=False)  # (people + 1,)
-
-
-class Weights(NamedTuple):
-    """People expected to use each candidate, and if one less had been seen."""
-
-    people: Floats
-    less: Floats
 
 
 class Ties(NamedTuple):
@@ -74,20 +54,20 @@ def noisy(count: Floats, rng: np.random.Generator) -> Floats:
     return np.where(out >= LEAST, out, 0.0)
 
 
-def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.random.Generator) -> Where:
+def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.random.Generator) -> kernels.Where:
     """Learn where people live their classes, and how far apart."""
     R, K = len(locations), groups.K
     xy = locations.planar() if locations.has_coordinates else np.zeros((R, 2))
     places, flat = open_places(stays, R, rng), None if not locations.has_coordinates else xy
     own = groups.use_class * R + stays.use_place
     cell = open_cells(own, places, K, R)
-    weights = learn_weights(own, cell, flat, R, rng)
-    weight, left = weights.people, weights.less / weights.people
+    weight, less = learn_weights(own, cell, flat, R, rng)
+    left = less / weight
     passes, passed = np.unique((stays.user * R + stays.place)[stays.usage < 0]) % R, np.zeros(R)
     ways, many = np.intersect1d(passes, places), len(np.unique(stays.user[stays.usage < 0]))
     passed[places] = END
     if len(ways) and noisy(np.array([many]), rng)[0]:
-        passed[ways] = learn_weights(passes, ways, flat, R, rng).people
+        passed[ways] = learn_weights(passes, ways, flat, R, rng)[0]
     at = np.minimum(np.searchsorted(cell, own), len(cell) - 1)
     some = cell[at] == own
 
@@ -120,7 +100,7 @@ def learn_mapping(stays: Stays, groups: Groups, locations: Locations, rng: np.ra
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
     first_of = np.searchsorted(stays.use_user[some], np.arange(stays.people + 1))
-    return Where(ground, passed, back[at[some]], left[at[some]], first_of)
+    return kernels.Where(ground, passed, back[at[some]], left[at[some]], first_of)
 
 
 def find_ties(stays: Stays, groups: Groups) -> Ties:
@@ -155,8 +135,12 @@ def open_cells(own: Ints, places: Ints, K: int, R: int) -> Ints:
     return np.sort(np.concatenate([cell, (missing[:, None] * R + places).ravel()]))
 
 
-def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator) -> Weights:
-    """Return how many people are expected to use each candidate, from noisy counts of people, coarse to fine."""
+def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """
+    Return how many people are expected to use each candidate, and if one less had been seen.
+
+    From noisy counts of people, coarse to fine.
+    """
     cls, place = cell // R, cell % R
     K = int(cls.max()) + 1
     mean: Floats = np.bincount(use // R, minlength=K)[cls] / np.bincount(cls, minlength=K)[cls]
@@ -180,7 +164,7 @@ def learn_weights(use: Ints, cell: Ints, xy: Floats | None, R: int, rng: np.rand
     spread = estimate_spread(seen, mean, cls, K)
     expected, odds = expect_people(seen, mean, spread), spread * mean
     one_less = expected - odds / (1 + odds)  # of many, where the posterior mean is linear
-    return Weights(expected, np.where(seen < MANY, expect_people(seen - 1.0, mean, spread), one_less))
+    return expected, np.where(seen < MANY, expect_people(seen - 1.0, mean, spread), one_less)
 
 
 def estimate_spread(seen: Floats, mean: Floats, cls: Ints, K: int) -> Floats:

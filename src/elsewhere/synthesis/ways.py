@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.data.visits import Floats, Ints, Mask
+from elsewhere.sorting import number_parts
 from elsewhere.synthesis import _way_kernels as kernels
 from elsewhere.synthesis._life_kernels import Ground
 from elsewhere.synthesis.groups import ARRIVES, LEAVES, Groups, Stays
@@ -71,8 +72,8 @@ def learn_ways(
     turns = np.ones(kernels.TURNS)
     alike = np.column_stack([np.log(links.apart + step), np.log(links.time / max(tick, kernels.TICK) + 1), links.trip])
     # lengths of the moves of observed ways
-    link = np.repeat(np.arange(len(some)), (links.b - links.a)[some])
-    row = np.arange(len(link)) - np.searchsorted(link, link) + links.a[some][link]
+    link, nth = number_parts((links.b - links.a)[some])
+    row = links.a[some][link] + nth
     rings = np.zeros((len(some), kernels.RINGS), dtype=np.int64)
     np.add.at(rings, (link, _ring_of(np.hypot(*(xy[stays.place[row + 1]] - xy[stays.place[row]]).T), unit)), 1)
     ways = kernels.Passages(
@@ -99,9 +100,8 @@ def _find_links(stays: Stays, xy: Floats) -> _Links:
 
 def _on_way(links: _Links) -> tuple[Ints, Ints]:
     """Return the link and the row of every pass on a way."""
-    many = links.b - links.a - 1
-    link = np.repeat(np.arange(len(many)), many)
-    return link, links.a[link] + 1 + np.arange(len(link)) - np.repeat(np.cumsum(many) - many, many)
+    link, nth = number_parts(links.b - links.a - 1)
+    return link, links.a[link] + 1 + nth
 
 
 def _learn_lengths(stays: Stays, links: _Links, tick: int) -> tuple[Floats, Floats, Floats]:
