@@ -43,7 +43,7 @@ def reidentified(fake, users, unseen=1e-8):
         score = 0.0
         for step in itertools.pairwise(fake):
             score += math.log(p.get(step, unseen))
-        if score > best:
+        if score > best + 1e-9:  # sums of the same numbers in another order are a tie
             best, name = score, u
     return name
 
@@ -205,3 +205,15 @@ def rare_places_that_exist(u, people, release):
     weight = {r: 1 / sum(r in row for row in people) for r in own}
     published = {r for row in release for r in row}
     return sum(weight[r] for r in own & published) / sum(weight.values())
+
+
+def whole_days(rows, slots, fewest):
+    """A1: {(life, day): moves} of days of so many moves, seen half of the time; rows begin at midnight."""
+    out = {}
+    for i, row in enumerate(rows):
+        for begin in range(0, len(row), slots):
+            day = row[begin : begin + slots]
+            moves = sum(a != b and a >= 0 and b >= 0 for a, b in itertools.pairwise(day))
+            if moves >= fewest and sum(r >= 0 for r in day) * 2 >= len(day):
+                out[i, tuple(day)] = moves
+    return out

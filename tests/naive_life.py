@@ -90,6 +90,25 @@ def trips_of_life(classes, leaves, arrives):
     return trip
 
 
+def trips_between(took, lives):
+    """
+    Return (life, time, place) of both ends of all trips between stays, (start, end, place), of these lives.
+
+    Whose next stay is further away than nearly all trips take was not seen: at one place there all the time, else on
+    the way for as long as is usual; a life that would have no trip has all of them. `took` are the seconds of trips.
+    """
+    usual, longest = (sorted(took)[math.ceil(q * (len(took) - 1))] for q in (0.5, 0.99))
+    out = []
+    for life, stays in enumerate(lives):
+        trips, unseen = [], []
+        for (_, end, here), (start, _, there) in itertools.pairwise(stays):
+            far = start - end > longest
+            trip = [(life, start - usual if far else end, here), (life, start, there)]
+            (unseen if far and here == there else trips).extend(trip)
+        out += trips or unseen
+    return out
+
+
 def expected_people(seen, mean, spread, scale):
     """Return E(people of another day | a count with Laplace noise), by sums over all counts."""
     shape = 1 / spread

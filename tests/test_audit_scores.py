@@ -1,6 +1,8 @@
 """Scores, intervals and comparisons of the attacks: each against its slow twin, or by hand."""
 
 import math
+from collections import Counter
+from dataclasses import replace
 
 import naive_attacks as naive
 import numpy as np
@@ -8,11 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import ndtri
+from scipy.stats import binomtest
 
 from elsewhere.data.slots import Traces
 from elsewhere.data.visits import DAY, Locations, Visits
-from elsewhere.evaluation import attack_base, attack_copies, attack_linkage, attack_membership, attack_realism
+from elsewhere.evaluation import (
+    attack_base,
+    attack_copies,
+    attack_linkage,
+    attack_membership,
+    attack_noise,
+    attack_realism,
+)
 from elsewhere.evaluation.attack_base import (
+    Clock,
     Link,
     Lives,
     Rate,
@@ -24,7 +36,7 @@ from elsewhere.evaluation.attack_base import (
     verdict,
     wilson,
 )
-from elsewhere.evaluation.attack_clock import HOLD, fill_slots
+from elsewhere.evaluation.attack_clock import HOLD, MOST_DAYS, fill_slots, find_clock, put_on_clock
 from elsewhere.evaluation.audit import audit, make_case
 from elsewhere.evaluation.measures import Plan
 
@@ -371,6 +383,73 @@ def test_slots_equal_their_slow_twin(drawn):
         assert found[0].tolist() == naive.slots_of(rows, 0, 1800, 100, HOLD[timed], timed)
 
 
+MONDAY = (4 + 7 * 2800) * DAY
+
+
+def test_fakes_within_a_day_of_peoples_dates_are_compared_by_date_and_others_by_the_day_or_week():
+    def side(first, last, hours):
+        start = np.arange(MONDAY + 3600 * first, MONDAY + 3600 * last, 3600 * hours)
+        return Visits(np.zeros(len(start), int), start, start + 1800, np.zeros(len(start), int), Locations(n=1))
+
+    people, long = side(0, 20, 1), side(0, 24 * (MOST_DAYS + 1), 12)
+    for off in (-20, 0, 20):
+        clock = find_clock({"seeds": people, "fakes": side(off, off + 20, 1)}, 30)
+        assert (clock.period, clock.origin % (7 * DAY)) == (0, MONDAY % (7 * DAY))
+        assert clock.second[-1] == (max(off, 0) + 19) * 3600 + 1800 + (off < 0) * 7 * DAY
+    assert find_clock({"seeds": people, "fakes": side(60, 80, 1)}, 30).period == DAY
+    assert find_clock({"seeds": people, "fakes": side(60, 120, 1)}, 30).period == 7 * DAY
+    assert find_clock({"seeds": long, "fakes": long}, 30).period == 7 * DAY
+    assert find_clock({"seeds": long, "fakes": long}, 50).period == 0  # slots that no day is a multiple of
+
+
+def test_weeks_are_folded_into_one_and_places_off_the_map_left_out():
+    where = Locations([46.0, 46.1, 46.2], [7.0, 7.0, 7.0])
+    clock = Clock(60, 0, 7 * DAY, np.arange(168) * 3600)
+    like = Lives(np.zeros((1, 1), dtype=int), where.select([0, 1]), clock)
+    start = np.array([0, 7, 9, 14]) * DAY + MONDAY  # place 1 on a Monday, 0 on two others; on a Wednesday nowhere known
+    found = put_on_clock(Visits([0] * 4, start, start + DAY, [1, 0, 2, 0], where), like, True).r[0]
+
+    assert found[:24].tolist() == [0] * 24
+    assert (found[26:] == -1).all()
+
+
+@given(st.integers(0, 2**32))
+def test_whole_days_equal_their_slow_twin(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-1, rng.integers(1, 4), (3, 21))
+    rows[1, 6:12] = rows[0, :6]  # the same day on another date
+    days = Clock(240, 0, 0, np.arange(21) * 14_400)  # three days of six slots, and half of one
+    found = attack_copies.whole_days(Lives(rows, Locations(n=3), days))
+    wanted = naive.whole_days(rows.tolist(), 6, attack_copies.FEWEST_MOVES)
+
+    assert Counter((i, moves) for (i, _), moves in found.items()) == Counter((i, x) for (i, _), x in wanted.items())
+    assert len({day for _, day in found}) == len({day for _, day in wanted})
+
+
+def test_the_worst_tenth_of_people_are_those_of_whom_most_is_found():
+    rng = np.random.default_rng(4)
+    seeds, holdout = rng.integers(6, size=(2, 25, 12))
+    case, _, _ = make_case(seeds, holdout, np.where(rng.random((25, 12)) < 0.6, seeds, 0), np.arange(25), rng=rng)
+    exact = np.sort(attack_linkage.reconstruct_seeds(case.link, 1).exact)
+    found = attack_linkage.reconstruction(replace(case, options={}))
+
+    assert exact[0] < exact[-3]
+    assert found.worst_decile == pytest.approx(exact[-3:].mean())  # three of 25
+
+
+def test_shadow_releases_have_everybody_as_often_as_not():
+    rng = np.random.default_rng(4)
+    sides = [Traces(r, Locations(n=5)).visits() for r in rng.integers(5, size=(3, 9, 8))]
+    case, _, _ = make_case(*sides, None, rng=rng, generator=lambda visits, _: visits, shadows=6)
+    tables = attack_membership.shadow_releases(case, lambda lives, _: {"people": np.full(18, float(len(lives)))})
+    people, who = tables["people"]
+
+    assert people.tolist() == [[9.0] * 18] * 6
+    assert (who.sum(axis=1) == 9).all()
+    assert (who.sum(axis=0) == 3).all()
+    assert (who[::2] != who[1::2]).all()
+
+
 def test_one_stay_does_not_make_instants_into_stays():
     rng = np.random.default_rng(3)
     sides = [
@@ -386,6 +465,106 @@ def test_one_stay_does_not_make_instants_into_stays():
     assert (one.others.r >= 0).mean() > 0.8  # a check-in holds until the next: the same for all people
 
 
+def test_figures_are_shares_within_their_intervals():
+    rng = np.random.default_rng(6)
+    seeds, holdout, others = rng.integers(8, size=(3, 25, 12))
+    for fakes, links in ((seeds, np.arange(25)), (others, None)):
+        attacks = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A10"]
+        found = audit(seeds, holdout, fakes, links, attacks=attacks, rng=rng)
+        for rate in (getattr(f, name) for f in found.findings for name in ("main", "control", "null", "fresh")):
+            assert rate is None or 0 <= rate.low <= rate.value <= rate.high <= 1
+        assert (found["A3"].main.low > 0.5) == (fakes is seeds)
+
+
+def test_wrong_links_do_not_hide_copies_nor_what_the_scores_say():
+    rng = np.random.default_rng(7)
+    seeds, holdout = rng.integers(8, size=(2, 60, 24))
+    found = audit(seeds, holdout, seeds, np.roll(np.arange(60), 1), attacks="A2", rng=rng)["A2"]
+
+    assert found.passed is False
+    assert found.main.value > 0.9
+    assert found.details["strongest"] == "moves"
+    assert found.details["moves"].value < 0.1
+
+
+@pytest.mark.parametrize(("copies", "passed"), [(0, True), (45, False)])
+def test_two_files_show_that_many_fakes_point_at_one_person(copies, passed):
+    rng = np.random.default_rng(8)
+    seeds, fakes = rng.integers(8, size=(2, 100, 24))
+    fakes[:copies] = seeds[:copies]
+    found = audit(seeds, None, fakes, None, attacks="A2", rng=rng)["A2"]
+
+    assert found.passed is passed
+    assert found.main.value >= copies / 100
+
+
+@pytest.mark.parametrize(("p", "learnt"), [(0.001, True), (0.1, False)])
+def test_the_best_of_several_scores_shows_something_where_exchanges_say_so(p, learnt):
+    case, _, _ = make_case(*np.zeros((3, 4, 6), dtype=int), None, rng=np.random.default_rng(1))
+    found = attack_base._without_links(case, attack_base.Nearer(Rate(0.6, 0.55, 0.65), p, "moves"), "all")
+
+    assert (found.passed, found.learnt) == (not learnt, learnt)
+
+
+def test_places_that_the_seeds_do_not_know_are_of_no_class():
+    rows = np.arange(12).reshape(3, 4) % 3
+    seeds, fakes = (Traces(rows, Locations(n=3, ids=list(ids))).visits() for ids in ("abc", "abd"))
+    case, _, _ = make_case(seeds, None, fakes, None, classes=[0, 1, 0], rng=np.random.default_rng(1))
+
+    assert case.label.tolist() == [0, 1, 0, -1]
+
+
+def test_bounds_of_the_noise_are_those_of_exact_binomial_intervals():
+    more, less, n, m = np.array([30, 50, 60, 60]), np.array([10, 0, 60, 5]), 60, 80
+    found = attack_noise.bounds_of_mu((more, less), (n, m))
+    for i, (k, j) in enumerate(zip(more.tolist(), less.tolist(), strict=True)):
+        p, q = (binomtest(x, of).proportion_ci(attack_base.LEVEL) for x, of in ((k, n), (j, m)))
+        pairs = (k / n, j / m), (p.low, q.high), (p.high, q.low)
+        with np.errstate(invalid="ignore"):
+            wanted = [np.nan_to_num(ndtri(a) - ndtri(b)).clip(0, attack_noise.LARGEST_MU) for a, b in pairs]
+        assert found[i] == pytest.approx(wanted)
+
+
+def test_walks_are_seen_where_fakes_are():
+    rng = np.random.default_rng(2)
+    seeds, fakes = rng.integers(0, 3, (9, 8)), rng.integers(-1, 3, (20, 8))
+    case, _, _ = make_case(seeds, None, Traces(fakes, Locations(n=3)), None, rng=rng)
+
+    assert np.array_equal(case.walks(rng).r == -1, case.fakes.r < 0)
+
+
+def test_real_people_are_told_from_fakes_by_two_halves_that_share_nobody(monkeypatch):
+    rng, halves, told = np.random.default_rng(3), [], attack_realism.tell_apart
+    at_home = np.tile(np.arange(24)[:, None], 10)  # real people stay where they are, two of the fakes never do
+    fakes = np.where((np.arange(10) % 2) & (np.arange(12)[:, None] < 2), 24, at_home[:12])
+    case, _, _ = make_case(at_home[12:], at_home[:12], fakes, None, rng=rng)
+
+    def spied(real, *rest):
+        halves.append([set(half.place.tolist()) for half in real])
+        return told(real, *rest)
+
+    monkeypatch.setattr(attack_realism, "tell_apart", spied)
+    found = attack_realism.real_or_fake(case)
+    for one, other in halves:
+        assert len(one) == len(other) == 6
+        assert not one & other
+        assert len(one | other) == 12
+    assert found.details["single"]["moves_per_day"] == pytest.approx(7 / 12)
+    assert found.details["mean_fake"]["moves_per_day"] == pytest.approx(1.5)
+    assert found.worst_decile == 1.0 > found.main.value  # those two
+
+
+@pytest.mark.parametrize(("goal", "back", "on"), [(0, 1, 0), (2, 0, 1), (3, 0, 0)])
+def test_turns_are_described_by_hand(goal, back, on):
+    where = Locations(xy=np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0]]))
+    hours = np.array([0, 8, 9, 17]) * 3600 + 4 * DAY
+    life = Visits([0] * 3, hours[:-1], hours[1:], [0, 1, goal], where)
+    found = attack_realism.describe_lives(life, life, Plan(where))
+
+    assert (found["turned_back"][0], found["straight_on"][0], found["back_at_once"][0]) == (back, on, back)
+    assert found["turn"][0] == pytest.approx(on - back)
+
+
 def test_a_day_is_described_by_hand():
     where = Locations(xy=np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]]))
     hours = np.array([0, 8, 9, 17, 24]) * 3600 + 4 * DAY
@@ -397,3 +576,7 @@ def test_a_day_is_described_by_hand():
     assert found["km_mean"][0] == pytest.approx((5 + 5 + 8) / 3)
     assert found["moves_unseen"].tolist() == found["hours_unseen"].tolist() == [0.0]
     assert [found[f"time_at_place_{i}"][0] for i in range(4)] == pytest.approx([15 / 24, 8 / 24, 1 / 24, 0])
+    for later, part in ((0, 0), (5, 6)):  # a Monday, a Saturday
+        there = life.replace(start=life.start + later * DAY, end=life.end + later * DAY)
+        hours = attack_realism.describe_lives(there, life, Plan(where))
+        assert [hours[f"presence_{i}"][0] for i in range(part, part + 6)] == pytest.approx([1 / 6] * 6)

@@ -25,7 +25,9 @@ from elsewhere.synthesis.diaries import (
 )
 from elsewhere.synthesis.generate_life import (
     compare,
+    describe,
     draw_lives,
+    generate_block,
     generate_lives,
     learn_lives,
     learn_test,
@@ -504,6 +506,47 @@ def test_a_fake_may_be_as_near_to_its_seed_as_strangers_of_its_type_are(town, mo
     loose = learn_test(model, others, k=5, par_s=0.9, par_d=0.1, rng=np.random.default_rng(0))
     assert (loose.limits[:, 0] == 0.9).all()
     assert (loose.limits[:, 1:] == test.limits[:, 1:]).all()
+
+
+def test_runs_of_three_records_are_those_of_the_definition():
+    rng = np.random.default_rng(6)
+    for people in (1, 6):
+        user = np.repeat(np.arange(people), 3 if people == 1 else rng.integers(0, 6, people))
+        start, place = np.arange(len(user)) * 5_000, rng.integers(0, 3, len(user))
+        cls = np.where(rng.random(len(user)) < 0.2 * (people > 1), -1, place)
+        found = describe(user, start, start, place, cls, people)
+        wanted = {
+            u: naive_life.runs_of_three(list(zip(start[user == u].tolist(), cls[user == u].tolist(), strict=True)))
+            for u in range(people)
+        }
+        assert np.bincount(found.owner, minlength=people).tolist() == [len(wanted[u]) for u in range(people)]
+        named = Counter(zip(found.run.tolist(), [run for u in range(people) for run in wanted[u]], strict=True))
+        assert len(named) == len({run for run, _ in named}) == len({run for _, run in named})
+
+
+def test_first_lives_have_the_homes_dealt_out_and_short_ones_are_drawn_again(town, model):
+    others = town.of_users(np.arange(42, 60))
+    test = learn_test(model, others, k=1, par_s=1, par_d=1, rng=np.random.default_rng(0))
+    numbers = np.arange(24)
+    points = (numbers * 7 % 24 + 0.5) / 24
+
+    def kept(attempts, least):
+        rows, verdicts, tries, _ = generate_block(model, test, numbers, points, KEY, attempts, least, numbers)
+        return np.column_stack(rows), verdicts, tries
+
+    rows, verdicts, _ = kept(1, 1)
+    *drawn, first, good = draw_lives(model, numbers, points, numbers, 0 * numbers, KEY)
+    assert good.all()
+    passed = np.array([v.passed for v in verdicts])
+    assert passed.sum() > 5
+    assert np.array_equal(rows, np.column_stack(drawn)[passed[drawn[0]]])
+    least = int(np.median(np.diff(first)))
+    _, verdicts, _ = kept(1, least)
+    assert [v.passed for v in verdicts] == (passed & (np.diff(first) >= least)).tolist()
+    assert {v.rejected_by for v in verdicts} >= {("infeasible",)}
+    rows, verdicts, tries = kept(8, least)
+    assert (tries[passed & (np.diff(first) < least)] > 1).all()
+    assert np.bincount(rows[:, 0])[rows[:, 0]].min() >= least
 
 
 def test_what_a_seed_adds_to_the_weights_is_left_out_for_its_own_fake(model):

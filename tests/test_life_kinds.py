@@ -7,8 +7,8 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.data.visits import DAY, Form, Locations, Visits
-from elsewhere.synthesis.generate_life import number_trips, usual_times
-from elsewhere.synthesis.groups import ARRIVES, LEAVES
+from elsewhere.synthesis.generate_life import number_trips, stays_of_trips, trips_of_stays, usual_times
+from elsewhere.synthesis.groups import ARRIVES, LEAVES, find_trips
 
 HOUR = 3_600
 
@@ -198,6 +198,70 @@ def test_trips_between_classes_are_those_of_their_definition():
         life += [person] * 12
         cls += classes.tolist()
     assert number_trips(np.array(life), np.array(cls), ways).tolist() == wanted
+
+
+def test_trips_begin_and_end_where_their_definition_says():
+    rng, user, trip = np.random.default_rng(5), [], []
+    for person in range(40):  # the first trip of one has the number of the last trip of another
+        for run in range(int(rng.integers(1, 5))):
+            many = int(rng.integers(1, 4))
+            user += [person] * many
+            trip += [-1 if rng.random() < 0.3 else 3 * person + run] * many
+    when = np.arange(len(user)) * HOUR
+    visits = Visits(user, when, when, np.zeros(len(user), dtype=int), Locations(n=1), trip=trip)
+    rows = list(zip(user, trip, strict=True))
+    begins, ends = find_trips(visits)
+    assert begins.tolist() == [row[1] >= 0 and row not in rows[:i] for i, row in enumerate(rows)]
+    assert ends.tolist() == [row[1] >= 0 and row not in rows[i + 1 :] for i, row in enumerate(rows)]
+    assert not np.any(find_trips(visits.replace(trip=None)))
+
+
+def test_stays_between_trips_are_those_of_their_definition():
+    rng = np.random.default_rng(7)
+    user, place = np.repeat(np.arange(6), 20), rng.integers(0, 2, 120)
+    start, trip = np.arange(120) * HOUR, np.arange(120) // 2
+    trips = Visits(user, start, start + rng.integers(0, 600, 120), place, Locations(n=2), trip=trip)
+    wanted = []
+    for row in zip(user.tolist(), start.tolist(), trips.end.tolist(), place.tolist(), trip.tolist(), strict=True):
+        last = wanted[-1] if wanted else None
+        if last and (last[0], last[3]) == (row[0], row[3]) and last[4] != row[4]:
+            wanted[-1] = (*last[:2], row[2], *row[3:])  # there since the trip before has ended
+        else:
+            wanted.append(row)
+    found = stays_of_trips(trips)
+    assert list(zip(found.user, found.start, found.end, found.place, strict=True)) == [row[:4] for row in wanted]
+
+
+def test_trips_between_stays_are_those_of_their_definition():
+    rng = np.random.default_rng(6)
+    plain, xy = Locations(n=4), Locations(xy=rng.uniform(0, 9, (4, 2)))
+    took = rng.integers(300, 3_000, 100)
+    leave = 20_000 * DAY + np.arange(100) * 2 * HOUR
+    when, place = np.column_stack([leave, leave + took]).ravel(), rng.integers(0, 4, 200)
+    like = Visits(np.zeros(200, dtype=int), when, when, place, plain, trip=np.repeat(np.arange(100), 2))
+    longest = np.sort(took)[99]
+    lives = []
+    for _ in range(60):
+        stays, now = [], 20_000 * DAY
+        for _ in range(int(rng.integers(2, 12))):
+            stays.append((now, now + int(rng.choice([60, 2_000, 9_000])), int(rng.integers(2))))
+            now = stays[-1][1] + int(rng.choice([60, longest - 1, longest, longest + 1, 30_000]))
+        lives.append(stays)
+    life = np.repeat(np.arange(60), [len(stays) for stays in lives])
+    columns = (life, *np.array([stay for stays in lives for stay in stays]).T, range(60))
+    wanted = naive_life.trips_between(took.tolist(), lives)
+    found = trips_of_stays(like, *columns)
+    assert list(zip(found.user.tolist(), found.start.tolist(), found.place.tolist(), strict=True)) == wanted
+    assert np.array_equal(found.trip, np.repeat(np.arange(len(wanted) // 2), 2))
+
+    found = trips_of_stays(like.replace(locations=xy), *columns)  # none is slower or faster than others as far
+    (goes, arrives), (a, b) = found.start.reshape(-1, 2).T, found.place.reshape(-1, 2).T
+    low, high = usual_times(xy.distance(place[::2], place[1::2]), took, xy.distance(a, b))
+    last = np.append(found.user[2::2] != found.user[:-2:2], True)
+    limit = np.where(last, arrives.max(), np.append(goes[1:], 0))
+    assert np.array_equal(goes, [time for _, time, _ in wanted[::2]])
+    assert (arrives >= np.minimum(goes + low, limit)).all()
+    assert (arrives <= np.minimum(goes + high, limit)).all()
 
 
 def test_trips_take_as_long_as_others_as_far(town):

@@ -1,5 +1,6 @@
 """The mapping of a life against enumeration, and its samples against the law they are drawn from."""
 
+import itertools
 from collections import Counter
 
 import naive_life
@@ -69,6 +70,36 @@ def test_mappings_have_the_probabilities_of_their_definition(seed):
     assert set(found) <= set(law)
     for places, p in law.items():
         assert abs(found[places] / n - p) <= naive_life.tolerance(p, n)
+
+
+def test_distances_are_counted_by_tie_as_defined():
+    rng = np.random.default_rng(3)
+    candidates = [(c, x, 1.0) for c in range(3) for x in range(6)]
+    ground = make_ground(rng.uniform(0, 3, (6, 2)), candidates, rng, moves=[(0, 2)])
+    role, cls, time = np.array([0, 1, 2]), np.array([2, 0, 1, 2]), np.array([2.0, 50.0, 20.0, 1.0])
+    home, main, soon = 1, 2, rng.integers(0, TIES + 1, (2, 4, 4)) * (rng.random((2, 4, 4)) < 0.4)
+    place, again = np.array([0, 1, 2, 3, 5, 4, 1, 0]), np.empty(8, np.int64)
+    real, drawn = np.zeros((2, 5, 3, kernels.BINS))
+    paces = np.zeros((2, TIES + 1, kernels.PACES))
+    kernels.count_distances(
+        ground, role, np.array([0, 4, 8]), np.tile(cls, 2), place, np.tile(time, 2), soon.ravel(),
+        np.array([0, 16, 32]), 3, KEY, real, drawn, paces, again,
+    )  # fmt: skip
+    for where, found, pace in ((place, real, paces[0]), (again, drawn, paces[1])):
+        wanted, wanted_pace = np.zeros_like(real), np.zeros_like(pace)
+        for person, (i, j) in itertools.product((0, 1), itertools.combinations(range(4), 2)):
+            x, y = where[4 * person + i], where[4 * person + j]
+            tie = max(soon[person, i, j], soon[person, j, i])
+            wanted_pace[tie, naive_life.distance_bin(ground.xy, ground.paces, x, y)] += 1
+            b = naive_life.distance_bin(ground.xy, ground.limits, x, y)
+            if home in (i, j):  # how far from home is what, and does it follow; then from the main place; then a step
+                wanted[int(tie > 0), cls[j if i == home else i], b] += 1
+            elif main in (i, j):
+                wanted[2 + int(tie > 0), cls[j if i == main else i], b] += 1
+            elif tie > 0:
+                wanted[4, 0, b] += 1
+        assert np.array_equal(found, wanted)
+        assert np.array_equal(pace, wanted_pace)
 
 
 def test_classes_with_many_candidates_are_sampled_from_the_same_law():

@@ -45,32 +45,33 @@ def make_passages(xy, moves, turns, *, detour=9.0, pull=1e9, length=((1.0,),), s
 
 
 @pytest.mark.parametrize(
-    ("n", "goal", "detour", "like"),
+    ("n", "start", "goal", "detour", "like"),
     [
-        (1, 5, 9.0, (2, 1, 0)),
-        (2, 5, 9.0, (0, 1, 2)),
-        (2, 5, 9.0, (3, 0, 0)),  # no move as long as the longest
+        (1, 0, 5, 9.0, (2, 1, 0)),
+        (2, 0, 5, 9.0, (0, 1, 2)),
+        (2, 0, 5, 9.0, (3, 0, 0)),  # no move as long as the longest
         # where an observed way is unlike what moves make likely, longer ways are drawn near their law only
-        (3, 5, 1.5, (8, 5, 3)),
-        (4, 8, 9.0, (8, 5, 3)),
-        (3, 0, 9.0, (8, 5, 3)),
+        (3, 0, 5, 1.5, (8, 5, 3)),
+        (4, 0, 8, 9.0, (8, 5, 3)),
+        (3, 0, 0, 9.0, (8, 5, 3)),
+        (2, 4, 8, 9.0, (2, 1, 0)),
     ],
 )
-def test_ways_have_the_probabilities_of_their_definition(n, goal, detour, like):
+def test_ways_have_the_probabilities_of_their_definition(n, start, goal, detour, like):
     rng = np.random.default_rng(2)
     xy = np.array([[i % 3, i // 3] for i in range(9)]) + rng.uniform(-0.2, 0.2, (9, 2))
     near = [(i, j) for i in range(9) for j in range(9) if i != j and np.hypot(*(xy[i] - xy[j])) < 1.6]
     moves = {pair: rng.uniform(0.2, 3) for pair in [*near, (0, 7), (2, 8)]}
-    turns, banned = rng.uniform(0.2, 3, kernels.TURNS), {0, goal, 6}
+    turns, banned = rng.uniform(0.2, 3, kernels.TURNS), {start, goal, 6}
     turns[9] = 0.1
     passages = make_passages(xy, moves, turns, detour=detour, pull=0.8, like=like, again=0.4)
-    law = naive_life.way_law(xy, moves, turns, detour, 0.8, 0, goal, n, banned, like, SHARE, 0.4)
+    law = naive_life.way_law(xy, moves, turns, detour, 0.8, start, goal, n, banned, like, SHARE, 0.4)
     assert len(law) > 1
     room = kernels.new_bridge(passages.moves, passages.coarse)
     out, found, draws = np.zeros(n, np.int64), Counter(), 8_000
     own = np.isin(np.arange(9), list(banned))
     for i in range(draws):
-        assert kernels.draw_way(xy, passages, 0, goal, n, 0, own, room, open_stream(KEY, 1, i), out)
+        assert kernels.draw_way(xy, passages, start, goal, n, 0, own, room, open_stream(KEY, 1, i), out)
         found[tuple(out.tolist())] += 1
     assert set(found) <= set(law)
     for cells, p in law.items():

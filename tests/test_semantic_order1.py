@@ -1,6 +1,7 @@
 """Semantic similarity of order 1: never above the optimum, a bound never below it, and as close as brute force says."""
 
 import dataclasses
+import itertools
 
 import naive
 import numpy as np
@@ -193,11 +194,44 @@ def test_annealing_keeps_the_best_it_met():
     assert mapped_value(a, b, cold) > mapped_value(a, b, found)
 
 
+def test_annealing_leaves_mappings_that_no_swap_improves():
+    rng, traps = np.random.default_rng(7), 0
+    for seed in range(8):
+        a, b = tables(seed, 5, 5)
+        n, hot = b.leaving.shape[1], semantic.HOT * float(a.leaving.sum())
+        value = {sigma: mapped_value(a, b, np.array(sigma)) for sigma in itertools.permutations(range(n))}
+        best = max(value.values())
+        for sigma, here in value.items():
+            swapped = []
+            for i, j in itertools.combinations(range(n), 2):
+                other = list(sigma)
+                other[i], other[j] = sigma[j], sigma[i]
+                swapped.append(value[tuple(other)])
+            if max(swapped) <= here < best - 0.5:
+                uniform = rng.random((semantic.ROUNDS, semantic.STEPS, 3))
+                found = anneal(a, b, np.array(sigma), np.inf, hot, semantic.COLD, uniform)
+                assert value[tuple(found)] == pytest.approx(best)
+                traps += 1
+    assert traps > 3
+
+
 def test_annealing_stops_at_the_goal():
     a, b = tables(5, 12, 10)
     start = np.arange(b.leaving.shape[1])
 
     assert np.array_equal(anneal(a, b, start, 0.0, 5.0, 0.1, np.zeros((1, 9, 3))), start)
+
+
+def test_gilmore_lawler_by_definition_is_the_most_that_a_row_can_add():
+    for seed in range(4):
+        a, b = tables(seed, 4, 5)
+        M = gilmore_lawler(a, b)
+        most = np.zeros_like(M)
+        for sigma in map(np.array, itertools.permutations(range(M.shape[1]))):
+            for r, x in enumerate(sigma[: len(M)]):
+                adds = a.leaving[0, r] * np.minimum(a.p[0, r], b.p[0, x, sigma[: len(M)]]).sum()
+                most[r, x] = max(most[r, x], adds)
+        assert M == pytest.approx(most)
 
 
 def test_gilmore_lawler_bounds_every_mapping():
