@@ -45,8 +45,7 @@ PUBLIC = ("method", "parameters", "reproducible", "simulated", "certificate", "n
 PARTS = ("Sizes", "Parameters", "Versions")
 SECRET = {"seed", "rng", "entropy", "secret", "path", "source", "users", "ids"}
 NOTES = {
-    True: "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale. "
-    + SOURCE,
+    True: "Lines are moves. The larger a disc, the more time is spent there; maps side by side have one scale.",
     False: "The places have no coordinates, so there is no map of them.",
 }
 NIGHT, MIDDAY = slice(0, 6), slice(10, 17)  # hours of the day
