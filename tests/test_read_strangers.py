@@ -749,6 +749,18 @@ def test_calls_and_towers_without_names_are_two_tables(tmp_path):
     assert np.allclose(np.sort(visits.locations.lat), 5.312 + np.arange(5) / 999)
 
 
+def test_the_type_of_a_call_is_not_that_of_its_tower(tmp_path):
+    rows = [
+        (u, t, f"T{p}", ("call", "sms", "data")[i % 3], "bank" if p < 2 else "café")
+        for i, (u, t, p) in enumerate(events())
+    ]
+    calls = pd.DataFrame(rows, columns=["user", "time", "tower", "type", "owner"])
+    visits = read_visits(save(calls.drop(columns="owner"), tmp_path / "calls.csv"))
+    assert (visits.R, visits.locations.kind) == (5, None)
+    venues = calls.drop(columns="type").rename(columns={"owner": "type"})  # which is of the place
+    assert set(read_visits(save(venues, tmp_path / "venues.csv")).locations.kind) == {"bank", "café"}
+
+
 def test_venues_without_names_keep_their_ids(tmp_path):
     rows = [(u, f"{t:%Y-%m-%dT%H:%M:%SZ}", 30.27 + p / 999, -97.741 - p / 999, 22_847 + p) for u, t, p in events(40)]
     visits = read_visits(save(pd.DataFrame(rows), tmp_path / "t.txt", sep="\t", header=False))

@@ -398,6 +398,10 @@ def _by_name(found: Columns) -> None:
     diary = "kind" in roles.keys() - found.requested and not found.has("place", "lat", "point", "points")
     if diary and len(set(found.samples[roles["kind"]])) > 1:
         roles["place"] = roles.pop("kind")  # a diary of activities
+    elif found.has("place") and "kind" not in found.requested and normalize(roles.get("kind", "")) == "type":
+        of = [as_text(found.table.sample.column(roles[role])).to_pylist() for role in ("place", "kind")]
+        if MOSTLY * len(set(zip(*of, strict=True))) > len(set(of[0])):
+            del roles["kind"]  # of what type the call is, not its place
 
 
 def _is_hhmm(found: Columns, name: str) -> bool:
