@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from referee import hold_places
 
@@ -813,6 +813,7 @@ def test_what_cannot_be_read_at_all_is_refused_by_its_header_or_its_name(tmp_pat
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 1.0]), st.sampled_from([1e-6, 1e-4, 1e-3]))
+@example(999_999, 1.0, 1e-3)  # which takes more than a hundred steps
 @settings(max_examples=25, deadline=None)
 def test_a_map_is_the_mode_of_its_posterior(seed, spread, variance):
     rng = np.random.default_rng(seed)
